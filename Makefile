@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-SOURCE := lcm eval pipelines tests
+SOURCE := lcm eval pipelines benchmarks tests
 
 # hnswlib compiles for this very processor unless told otherwise; a portable build can be cached and moved.
 export HNSWLIB_NO_NATIVE = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: evaluate test test-ci test-all slow-tests check format docs clean
+.PHONY: evaluate test test-ci test-all slow-tests check format benchmark docs clean
 
 evaluate: $(STAMP)  ## evaluate the default memory on the bundled sample
 	$(BIN)/lcm evaluate
@@ -34,6 +34,9 @@ check: $(STAMP)  ## lint and types
 format: $(STAMP)  ## put the code into its one format
 	$(BIN)/ruff check --fix $(SOURCE)
 	$(BIN)/ruff format $(SOURCE)
+
+benchmark: $(STAMP)  ## time lcm against the libraries below it: make benchmark ARGS="repeats=3 growth=null" (docs/benchmark.md)
+	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(STAMP)  ## the documentation as a site, in build/docs
 	$(BIN)/python docs/reference.py

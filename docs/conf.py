@@ -26,7 +26,7 @@ html_show_copyright = False
 html_show_sourcelink = False
 html_copy_source = False
 html_math_renderer = "mathml"
-exclude_patterns = ["pictures", "examples", "experiments"]
+exclude_patterns = ["pictures", "examples"]
 suppress_warnings = ["misc.highlighting_failure", "toc.excluded"]
 
 

@@ -1,4 +1,4 @@
-"""Folders and files at URLs (S3, Google Cloud, Azure): mirrored on this machine, used here, sent back whole.
+"""Folders and files at URLs, by fsspec: mirrored on this machine, used here, sent back whole.
 
 Nothing else knows of URLs: what is named by one is fetched into a folder of the cache, where every reader and writer
 finds files as ever. What was changed here goes back file by file, each whole or not at all, a summary last; another
@@ -7,16 +7,14 @@ machine that mirrors the same URL goes on from there.
 
 import filecmp
 import hashlib
-import importlib
 import json
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -24,32 +22,16 @@ from lcm import consent
 from lcm.errors import LcmError
 from lcm.files import cache_dir, private, written_whole
 
-PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
-"""Scheme of the URLs that are mirrored -> the package that reaches them."""
-_SCHEMES = (*PACKAGES, "memory")  # the last lies within one process, for trying things out
-_URL = re.compile(rf"({'|'.join(_SCHEMES)}):/{{1,2}}(?=[^/])")  # a `Path` makes one slash of two
+_URL = re.compile(r"(s3|gs|az|abfs|memory):/{1,2}(?=[^/])")  # a `Path` makes one slash of two
+_NO_NAME = re.compile(r"|\.\.?|.*(?:[\\\0*?\[\]]|::).*", re.DOTALL)
 _LAST = ("report.json", "compare.json", "summary.json")
 """A folder is whole once it has these."""
 _NOT_SENT = re.compile(r"\..*\.tmp|.*\.lock|.*-(wal|shm|journal)")
 _STATE = "state.json"
-_STAMPS = ("ETag", "etag", "md5Hash", "content_md5", "LastModified", "last_modified", "updated", "created", "mtime")
-"""By what storages tell one content of a file from another; the first that is there counts."""
-_CLIENT_ERRORS = {
-    "botocore.exceptions": ("BotoCoreError", "ClientError"),
-    "aiohttp": ("ClientError",),
-    "azure.core.exceptions": ("AzureError",),
-    "google.auth.exceptions": ("GoogleAuthError",),
-    "gcsfs.retry": ("HttpError",),
-}
-"""Module -> what the clients of storages raise that is no OSError."""
 _LOCK_WAIT_S = 600.0
 
-
-class _Known(TypedDict):
-    """A file when both sides were equal last: told by the storage, and by size and time of change here."""
-
-    stamp: str
-    here: list[int]
+_Known = dict[str, Any]
+"""Name of a file -> when both sides were equal last: its `stamp` there, and size and time of change `here`."""
 
 
 def is_url(path: str | Path) -> bool:
@@ -81,13 +63,13 @@ class Origin(NamedTuple):
 
     @property
     def url(self) -> str:
-        return f"{self.root}/{self.name}" if self.name else self.root
+        return f"{self.root}/{self.name}".rstrip("/")
 
     def path(self) -> Path:
         """Where a machine, maybe another one, has the copy: fetched, with what is named alike beside it."""
         mirror = Mirror.of(self.root)
         mirror.fetch(str(PurePosixPath(self.name).with_suffix("")) if self.name else "")
-        return mirror.place / self.name if self.name else mirror.place
+        return mirror.place / self.name
 
 
 def origin_of(path: Path) -> Origin | None:
@@ -112,14 +94,13 @@ class Mirror:
         Raises:
             LcmError: if the user named no such host or bucket, or a part of it is no plain name.
         """
-        text = str(named)
-        begin = _URL.match(text)
+        begin = _URL.match(str(named))
         if begin is None:
-            raise LcmError(f"{text} is no URL that lcm mirrors: write {'://..., '.join(PACKAGES)}://...")
-        url = f"{begin[1]}://{text[begin.end() :].rstrip('/')}"
-        for part in url.partition("://")[2].split("/"):
-            if not _is_plain(part) or re.search(r"[*?\[\]]|::", part):
-                raise LcmError(f"{url}: {part!r} is no name of a folder or file; patterns and chains are not mirrored")
+            raise LcmError(f"{named} is no URL that lcm mirrors: write s3://BUCKET/FOLDER")
+        path = str(named)[begin.end() :].rstrip("/")
+        url = f"{begin[1]}://{path}"
+        if wrong := [part for part in path.split("/") if _NO_NAME.fullmatch(part)]:
+            raise LcmError(f"{url}: {wrong[0]!r} is no name of a folder or file; patterns and chains are not mirrored")
         if reason := consent.refused_host(url):
             raise LcmError(f"{url}: {reason}")
         return cls(url)
@@ -141,15 +122,16 @@ class Mirror:
             LcmError: if a file was changed on both sides, or the storage refuses.
         """
         with self._locked() as known:
-            there = {name: file for name, file in self._listed("").items() if name.startswith(prefix)}
+            there = self._there(prefix)
             for name in [name for name in known if name.startswith(prefix) and name not in there]:
                 if not self._is_changed(name, known):
-                    self._file(name).unlink(missing_ok=True)
+                    (self.place / name).unlink(missing_ok=True)
                 del known[name]
-            for name, (stamp, size) in there.items():
-                if not (name in known and known[name]["stamp"] == stamp and self._file(name).exists()):
-                    self._get(name, size, known)
-                    known[name] = {"stamp": stamp, "here": _state_of(self._file(name))}
+            for name, info in there.items():
+                file = self.place / name
+                if name not in known or known[name]["stamp"] != _stamp(info) or not file.exists():
+                    self._get(name, info["size"], known)
+                    known[name] = {"stamp": _stamp(info), "here": _state_of(file)}
             return bool(there)
 
     def send(self, prefix: str = "") -> int:
@@ -163,82 +145,67 @@ class Mirror:
         with self._locked() as known:
             changed = [name for name in self._here() if name.startswith(prefix) and self._is_changed(name, known)]
             for name in sorted(changed, key=lambda name: (name.rpartition("/")[2] in _LAST, name)):
-                before = _state_of(self._file(name))
-                self._asked("put_file", str(self._file(name)), self._remote(name))
-                known[name] = {"stamp": self._listed(name)[name][0], "here": before}
+                before = _state_of(self.place / name)
+                self._asked("put_file", str(self.place / name), self._remote(name))
+                known[name] = {"stamp": _stamp(self._asked("info", self._remote(name))), "here": before}
             return len(changed)
 
     def _here(self) -> Iterator[str]:
-        if self.place.is_file():
-            yield ""
-        for path in self.place.rglob("*"):
+        for path in (self.place, *self.place.rglob("*")):
             log = path.with_name(f"{path.name}-wal")
             is_open = log.exists() and log.stat().st_size > 0
             if path.is_file() and not path.is_symlink() and not _NOT_SENT.fullmatch(path.name) and not is_open:
-                yield path.relative_to(self.place).as_posix()
+                yield path.relative_to(self.place).as_posix().removeprefix(".")
 
-    def _listed(self, name: str) -> dict[str, tuple[str, int]]:
-        """The files at or below a name: each by its name below the URL ("" = the URL is a file), its stamp and size."""
-        root = self._remote(name)
-        self._storage.invalidate_cache()
-        found: dict[str, tuple[str, int]] = {}
+    def _there(self, prefix: str) -> dict[str, Any]:
+        """What the storage tells of each file, by its name below the URL; "" = the URL is a file."""
+        root, found = self._remote(""), {}
         for path, info in self._asked("find", root, detail=True).items():
-            below = path.removeprefix(root).strip("/")
-            if info["type"] != "file" or path.endswith("/"):
+            name = path.removeprefix(root).removeprefix("/")
+            if info["type"] != "file" or name.endswith("/") or not name.startswith(prefix):
                 continue
-            if below and not all(map(_is_plain, below.split("/"))):
-                raise LcmError(f"{self.url}: {below!r} there is no plain path of a file: rename it")
-            stamp = next((str(info[key]) for key in _STAMPS if info.get(key)), "")
-            found["/".join(filter(None, (name, below)))] = (f"{stamp} {info['size']}", int(info["size"]))
+            if name and any(part in ("", ".", "..") or re.search(r"[\\\0]", part) for part in name.split("/")):
+                raise LcmError(f"{self.url}: {name!r} there is no plain path of a file: rename it")
+            found[name] = info
         return found
 
-    def _get(self, name: str, size: int, known: dict[str, _Known]) -> None:
-        file = self._file(name)
-        part = file.with_name(f".{file.name}.tmp")
-        with private():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            self._asked("get_file", self._remote(name), str(part))
-        if part.stat().st_size != size:
-            part.unlink()
-            raise LcmError(f"{self._remote(name)} came in part only: give the same command again")
-        if self._is_changed(name, known) and not filecmp.cmp(file, part, shallow=False):
-            part.unlink()
-            raise LcmError(
-                f"{self._remote(name)} was changed there, and its copy {file} here: remove the one that is not wanted"
-            )
-        part.replace(file)
+    def _get(self, name: str, size: int, known: _Known) -> None:
+        file, remote = self.place / name, self._remote(name)
+        with written_whole(file) as part:
+            self._asked("get_file", remote, part.name)
+            if Path(part.name).stat().st_size != size:
+                raise LcmError(f"{remote} came in part only: give the same command again")
+            if self._is_changed(name, known) and not filecmp.cmp(file, part.name, shallow=False):
+                raise LcmError(
+                    f"{remote} was changed there, and its copy {file} here: remove the one that is not wanted"
+                )
 
-    def _is_changed(self, name: str, known: dict[str, _Known]) -> bool:
+    def _is_changed(self, name: str, known: _Known) -> bool:
         """Whether the copy of a file is not as it was when both sides were equal last."""
-        file = self._file(name)
+        file = self.place / name
         return file.exists() and (name not in known or known[name]["here"] != _state_of(file))
 
-    def _file(self, name: str) -> Path:
-        return self.place / name if name else self.place
-
     def _remote(self, name: str) -> str:
-        root: str = self._storage._strip_protocol(self.url)
-        return f"{root}/{name}" if name else root
+        return f"{self._storage[1]}/{name}".rstrip("/")
 
     @cached_property
-    def _storage(self) -> Any:
-        scheme = self.url.partition("://")[0]
+    def _storage(self) -> tuple[Any, str]:
+        """The client, and what it calls this URL."""
         try:
-            return importlib.import_module("fsspec").filesystem(scheme, skip_instance_cache=True)
+            import fsspec
+
+            return fsspec.url_to_fs(self.url, use_listings_cache=False, skip_instance_cache=True)  # type: ignore[no-any-return]
         except ImportError as error:
-            needed = " ".join(filter(None, ("fsspec", PACKAGES.get(scheme))))
-            raise LcmError(f"{self.url} needs packages that are not installed: pip install {needed}") from error
+            raise LcmError(f"{self.url}: {error} (s3:// needs pip install 'lcm-harness[s3]')") from error
 
     def _asked(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """What the storage answers; what it complains of is told in one line, by whichever client."""
-        complaints: tuple[type[Exception], ...] = (OSError, ValueError, *_client_errors())
+        """What the storage answers; what its client complains of, whichever it is, is told in one line."""
+        storage, _ = self._storage
         try:
-            return getattr(self._storage, method)(*arguments, **named)
-        except FileNotFoundError:
-            if method == "find":
+            return getattr(storage, method)(*arguments, **named)
+        except Exception as error:
+            if method == "find" and isinstance(error, FileNotFoundError):
                 return {}
-            raise
-        except complaints as error:
             told = " ".join(str(error).split()) or type(error).__name__
             raise LcmError(
                 f"{self.url}: its storage refuses ({told:.300}): look after address and credentials"
@@ -249,13 +216,13 @@ class Mirror:
         return _mirrors() / hashlib.sha256(self.url.encode()).hexdigest()[:16]
 
     @contextmanager
-    def _locked(self) -> Iterator[dict[str, _Known]]:
+    def _locked(self) -> Iterator[_Known]:
         """What is known of the files, to be changed; written at the end, whatever comes between."""
         with private():
             self.place.parent.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self._home / "mirror.lock", timeout=_LOCK_WAIT_S):
-                known: dict[str, _Known] = _kept(self._home).get("files", {})
+                known: _Known = _kept(self._home).get("files", {})
                 try:
                     yield known
                 finally:
@@ -283,10 +250,6 @@ def _state_of(file: Path) -> list[int]:
     return [status.st_size, status.st_mtime_ns]
 
 
-def _is_plain(part: str) -> bool:
-    return part not in ("", ".", "..") and not re.search(r"[\\\0]", part)
-
-
-def _client_errors() -> tuple[type[Exception], ...]:
-    loaded = ((sys.modules.get(module), names) for module, names in _CLIENT_ERRORS.items())
-    return tuple(getattr(module, name) for module, names in loaded if module is not None for name in names)
+def _stamp(info: dict[str, Any]) -> str:
+    """What tells one content of a file at a storage from another."""
+    return f"{info.get('ETag') or info.get('etag') or info.get('created')} {info['size']}"

@@ -28,7 +28,7 @@ def write_derived(path: Path, parts: Sequence[bytes | memoryview]) -> None:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    with written_whole(path) as file:
+    with written_whole(path, is_checked=True) as file:
         file.write(_MAGIC)
         file.write(digest.digest())
         for part in parts:

@@ -58,8 +58,13 @@ def private() -> Iterator[None]:
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there."""
+def written_whole(path: Path, *, is_checked: bool = False) -> Iterator[BinaryIO]:
+    """Give a stream whose bytes become the file at the end, and on disk; an error in between leaves what was there.
+
+    Args:
+        is_checked: whether its sum tells where a loss of power damaged it, and it is then made again: nobody waits for
+            the disk.
+    """
     made = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with naming(path):
@@ -69,10 +74,13 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
             with opened as stream:
                 yield stream
                 stream.flush()
-                os.fsync(stream.fileno())
+                if not is_checked:
+                    os.fsync(stream.fileno())
         made.replace(path)
     finally:
         made.unlink(missing_ok=True)
+    if is_checked:
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -67,6 +67,13 @@ _IN_QUOTES = re.compile(
     rf"""|(')(?!{_NOT})(?:[^"'\\]|\\.){{6,256}}+(?=')|(\\+["'])(?!{_NOT})(?:[^"'\\]|\\\s){{6,256}}+(?=\4))""",
     re.IGNORECASE,
 )
+_NAMES_A_KEY = re.compile(rf"""{_WORDS}(?:\\*["'])?\s*+[=:]""", re.IGNORECASE)
+_STEMS = ("passw", "passphrase", "secret", "key", "token", "pwd")
+"""Each of the words holds one."""
+_FOLDED = "\u017f\u212a\u0130"
+"""Letters beyond ASCII that a pattern without case takes for one of it, or that grow in lower case."""
+_BEFORE = len("account_")
+"""How many letters before its stem a word begins at most."""
 _HOLDS_A_KEY = re.compile(
     r"(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:API|AUTH|ACCESS|ACCOUNT|ENCRYPTION|PRIVATE|SIGNING)KEY"
     r"|(?:^|_)(?:KEY|PASS|PAT)|_PWD)\d*(?:$|_(?:ID|BASE64|B64|HEX|VALUE|\d+)$)",  # PWD alone is the current folder
@@ -92,10 +99,28 @@ def redacted(text: str) -> str:
     for head, key in _KEYS.items():
         if head in text:
             text = key.sub(REDACTED, text)
-    text = _USER_INFO.sub(REDACTED, text)
-    text = _AUTHORIZATION.sub(rf"\1\2{REDACTED}", text)
+    if "://" in text:
+        text = _USER_INFO.sub(REDACTED, text)
+    low = text.lower()
+    is_plain = text.isascii() or not any(letter in text for letter in _FOLDED)
+    if not is_plain or any(word in low for word in ("bearer", "basic", "authorization")):
+        text = _AUTHORIZATION.sub(rf"\1\2{REDACTED}", text)
+    if is_plain and not _names_a_key(low):
+        return text
     text = _IN_QUOTES.sub(rf"\1\2\3\4{REDACTED}", text)
     return _ASSIGNED.sub(rf"\1{REDACTED}", text)
+
+
+def _names_a_key(text: str) -> bool:
+    """Whether a word of those that name keys stands before a value: looking around their stems takes a tenth of reading
+    a long text by the patterns of what follows."""
+    for stem in _STEMS:
+        at = text.find(stem)
+        while at >= 0:
+            if any(_NAMES_A_KEY.match(text, start) for start in range(max(at - _BEFORE, 0), at + 1)):
+                return True
+            at = text.find(stem, at + 1)
+    return False
 
 
 def redacted_record(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval.cache.stage_cache import Entry, StageCache
+from eval.table import Column
 from lcm.errors import LcmError
 from lcm.files import cache_dir
 from pipelines.config import building, composition
@@ -68,13 +69,13 @@ def _show(cache: StageCache) -> None:
         if of_it:
             used = datetime.fromtimestamp(of_it[-1].used_at, UTC)
             size = sum(entry.size_bytes for entry in of_it)
-            rows.append((name, what, f"{len(of_it):,}", f"{size / _MIB:,.1f}", f"{used:%Y-%m-%d %H:%M} UTC"))
+            rows.append((name, what, len(of_it), size / _MIB, f"{used:%Y-%m-%d %H:%M} UTC"))
     for name, what in _OTHERS.items():
         files = [file for file in (cache_dir() / name).rglob("*") if file.is_file()]
         if files:
             size = sum(file.stat().st_size for file in files)
-            rows.append((name, what, f"{len(files):,}", f"{size / _MIB:,.1f}", ""))
-    show_table(("name", "what", "entries", "MiB", "last used"), rows, numbers=("entries", "MiB"))
+            rows.append((name, what, len(files), size / _MIB, ""))
+    show_table(("name", "what", Column("entries", "number"), Column("MiB", "number", 1), "last used"), rows)
     total = sum(entry.size_bytes for entry in entries)
     say(f"{total / _MIB:,.1f} MiB of stages in {cache.folder}, of {cache.max_gib:g} GiB (stages.max_gib)")
 

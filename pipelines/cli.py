@@ -16,8 +16,7 @@ from lcm.encoding import printable
 from lcm.files import private
 from lcm.redaction import redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
-from pipelines.views.output import answering, output
-from pipelines.views.pipe import PipeSafeConsole, open_closed_streams
+from pipelines.views.output import PipeSafeConsole, answering, open_closed_streams, output
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
@@ -38,7 +37,7 @@ PIPELINES = {
     "transfer": "tell whether a tuned preset holds in an external memory, and which settings were lost on the way",
     "report": "write the page of a run, a sweep, a comparison, a study or a gate",
     "leaderboard": "write a page of runs, systems by dataset, with a manifest of what each was made of",
-    "verify": "check the files, the signature and the numbers of a leaderboard, making its runs again",
+    "verify": "check the files and the numbers of a leaderboard, making its runs again",
     "why": "tell where a run loses what was to be found, and why one message was not found",
     "serve": "show runs, comparisons and stores in a browser on this machine, and judge there",
     "judge": "judge what runs found, on a page, by a model or a file: qrels, agreement, intervals",
@@ -57,20 +56,17 @@ PIPELINES = {
     "journal": "show what hosts said of their sessions",
     "cache": "show what is kept between runs, and remove what is not worth its room",
     "datasets": "list the datasets: where they are expected, their licence, how to get them",
-    "models": "list the T5s that can summarise, download and export them, and hold them against torch's",
+    "models": "list the T5s that can summarise, and download them",
     "log": "log run folders to MLflow that did not get there",
-    "benchmark": "time lcm against the libraries it stands on",
 }
 _MODULES = {"import": "import_preset"}
 """Pipeline -> its module, where Python does not take its name."""
-_PARTS = {"questions": ("check", "make")}
-"""Pipelines that are several, told apart by the first word: each is a module of its own."""
-_CONFIGURED = ("evaluate", "tune", "benchmark")
+_CONFIGURED = ("evaluate", "tune")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
     "judge",
     *("compare", "external", "transfer", "report", "leaderboard", "verify"),
-    *("export", "import", "questions", "questions-check", "questions-make", "ingest", "compact", "doctor"),
+    *("export", "import", "questions", "ingest", "compact", "doctor"),
     *("grep", "describe", "expand", "expand-query", "mcp"),
 )
 """Pipelines that tell what they are for where nothing is asked of them."""
@@ -134,18 +130,22 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
         from pipelines.config.check import meant
 
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}{meant(name, PIPELINES)}")
-    if rest[:1] and rest[0] in _PARTS.get(name, ()):
-        name, rest = f"{name}-{rest[0]}", rest[1:]
-    from pipelines.config.arguments import consented
-
     if is_json and name in _TELLS_JSON:
         rest = [*rest, "json=true"]
-    with consented(rest) as asked:
-        if not any("://" in argument for argument in asked):
-            return _run(name, asked)
+    return asked(name, rest)
+
+
+def asked(name: str, arguments: list[str]) -> int:
+    """Run a pipeline with the words of a command line, what they consent to and the files that their URLs name at hand;
+    returns the exit code."""
+    from pipelines.config.arguments import consented
+
+    with consented(arguments) as rest:
+        if not any("://" in argument for argument in rest):
+            return _run(name, rest)
         from pipelines.steps.urls import mirrored
 
-        with mirrored(name, asked) as placed:
+        with mirrored(name, rest) as placed:
             return _run(name, placed)
 
 

@@ -32,14 +32,12 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
 from eval.batch.replay import ReplayParts, Triggers, require_no_admission
-from eval.batch.report import REPORT, read_rows
-from eval.batch.run_folder import incidents_of, tells_of, write_compaction_run
-from eval.batch.settings import deciding_settings
+from eval.batch.report import REPORT, incidents_of, read_rows, tells_of, write_compaction_run
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
-from eval.batch.sharding import Shard, shards_of
-from eval.executor.executor import Executor, FailedItem
-from eval.experiment.run_folder import config_hash, write_frame
+from eval.batch.sources import Shard, deciding_settings, shards_of
+from eval.executor import Executor, FailedItem
 from eval.mirror import Mirror, origin_of
+from eval.run import config_hash, write_frame
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session import MessagePreparer

@@ -32,14 +32,13 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.comparison_folder import MARKDOWN, write_comparison
-from eval.comparison.side import read_side
+from eval.comparison.report import MARKDOWN, write_comparison
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition
 from pipelines.config.arguments import told_apart
 from pipelines.steps.reporting import reported
-from pipelines.steps.sides import SHARED, CompareRequest, all_sides
+from pipelines.steps.sides import SHARED, SidesAsked, all_sides
 from pipelines.views.comparison_table import show_comparison
 from pipelines.views.output import output
 from pipelines.views.progress import progress
@@ -65,19 +64,19 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError("name the sides: runs, a sweep, MLflow runs, presets, or systems such as default unified")
     cluster = told.choice("cluster", ("none", "workspace"), "none")
     measures = [name.strip() for name in told.settings.get("measures", "").strip("[]").split(",") if name.strip()]
-    settings = composition.composed(of_tracking)
+    now, settings = datetime.now(UTC), composition.composed(of_tracking)
     tracking: Tracking = building.build(settings, "tracking")
-    request = CompareRequest(
+    into = command_line.new_folder_of("compare", told.settings.get("into"), now)
+    asked = SidesAsked(
         sides=sides,
         name=told.settings.get("name", _NAME),
         uri=tracking.address,
         overrides=command_line.command([*of_all, *shlex.split(told.settings.get("with", ""))]).overrides,
+        into=into,
     )
-    now = datetime.now(UTC)
-    into = command_line.new_folder_of("compare", told.settings.get("into"), now)
     try:
         with tracking.logger() as log:
-            found = _compared(request, into, told.settings.get("by"), measures, cluster)
+            found = _compared(asked, told.settings.get("by"), measures, cluster)
             record = write_comparison(into, found, now.timestamp())
             if output().is_json:
                 tell_json(record)
@@ -93,10 +92,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _compared(request: CompareRequest, into: Path, by: str | None, measures: Sequence[str], cluster: str) -> Comparison:
+def _compared(asked: SidesAsked, by: str | None, measures: Sequence[str], cluster: str) -> Comparison:
     with progress() as show:
-        found = all_sides(request, into, show)
-    sides = [read_side(side.folder, side.name) for side in found]
+        sides = all_sides(asked, show)
     drawn: Any = cast(Literal["none", "workspace"], cluster)
     return compared(sides, by, measures, drawn)
 

@@ -18,23 +18,40 @@ version): what dataset.evidence=repaired goes by.
 and top_ranked.jsonl where a query may not be answered with everything), with its judgements as qrels.trec. Of kept
 runs, named by their folders, the dataset is written that they were made on, and what each arm ranked in runs/."""
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.dataset.card import Card, PinnedFile, Release, folder, read_pinned
-from eval.dataset.published import files_of, identified
+import polars as pl
+
+from eval.dataset.beir import write_beir
+from eval.dataset.card import DATASETS_DIR, Card, PinnedFile, Release, address_of, folder, read_pinned
+from eval.dataset.collection import check_ids, collection_of, document_ids, write_trec_qrels, write_trec_run
+from eval.dataset.dataset import Dataset
+from eval.dataset.files import files_of, identified
+from eval.dataset.ledger import KeepsLedger, ledger_text
 from eval.dataset.sample import bundled_directory
-from lcm.errors import DatasetError
-from pipelines.config import conf_folder
-from pipelines.steps.dataset_getting import card_of, get
-from pipelines.steps.dataset_ledger import ledger
-from pipelines.steps.dataset_writing import write
-from pipelines.views.terminal import say
+from eval.download import Remote, download
+from eval.run import Run
+from lcm.errors import DatasetError, LcmError
+from lcm.files import file_name
+from pipelines.config import building, composition, conf_folder
+from pipelines.config.arguments import told_apart
+from pipelines.config.check import meant
+from pipelines.steps.point import dataset_described
+from pipelines.steps.runs import dataset_of_run, runs_alike
+from pipelines.views.progress import downloading
+from pipelines.views.terminal import kept, say
+
+DATASETS_URL = "LCM_DATASETS_URL"
+_ALL = "all"
+_FORMATS = ("beir", "trec")
 
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm datasets [NAME ...]`, `lcm datasets get | ledger NAME`, `lcm datasets write [RUN ...] to=FOLDER`."""
-    actions = {"get": get, "ledger": ledger, "write": write}
+    actions = {"get": _get, "ledger": _ledger, "write": _write}
     if arguments and arguments[0] in actions:
         return actions[arguments[0]](arguments[1:])
     cards = [(choice, card_of(choice)) for choice in arguments or conf_folder.groups()["dataset"]]
@@ -97,3 +114,161 @@ def _state(where: Path, file: PinnedFile) -> str:
     except DatasetError as error:
         return str(error)
     return f"ok, sha256 {file.sha256}"
+
+
+def card_of(name: str) -> Card:
+    """The card of a choice of the group `dataset`."""
+    known = conf_folder.groups()["dataset"]
+    if (alone := name.removeprefix("dataset=")) != name and alone in known:
+        raise DatasetError(f"{name}: here a dataset is named by a word alone, `lcm datasets {alone}`")
+    if name not in known:
+        raise DatasetError(f"no such dataset: {name!r}; choose one of: {', '.join(known)}{meant(alone, known)}")
+    card: Card = building.class_of("dataset", name).card  # type: ignore[attr-defined]
+    return card
+
+
+def _get(arguments: Sequence[str]) -> int:
+    """`lcm datasets get NAME [release=NAME] [accept_licence=true] [base_url=URL] [into=FOLDER]`."""
+    command = told_apart(arguments, ("release", "accept_licence", "base_url", "into"), is_configured=False)
+    if len(command.words) != 1:
+        raise DatasetError("name one dataset to get: lcm datasets get NAME [release=NAME]")
+    card = card_of(command.words[0])
+    base_url = command.settings.get("base_url") or os.environ.get(DATASETS_URL) or None
+    releases = _chosen(card, command.settings.get("release"), base_url)
+    where = _folder(card, command.settings.get("into"))
+    for licence in dict.fromkeys(release.licence or card.licence for release in releases):
+        _accept(card, licence, is_accepted=command.flag("accept_licence"))
+    for release in releases:
+        _download(card, release, where, base_url)
+    kept(where)
+    return 0
+
+
+def _chosen(card: Card, name: str | None, base_url: str | None) -> list[Release]:
+    """The releases that are asked for; where none is named, the only one that is still to be had from its origin."""
+    published = [release for release in card.releases if release.url is not None]
+    there = list(card.releases) if base_url is not None else published
+    if not there:
+        raise DatasetError(f"{card.name} cannot be downloaded; how to get it: {card.how_to_get}")
+    if name == _ALL:
+        return published or there
+    usual = published or there
+    names = ", ".join(f"{release.name} ({release.title})" for release in there)
+    if name is None and len(usual) > 1:
+        raise DatasetError(
+            f"{card.name} has {len(usual)} releases: name one, release={usual[0].name}; there are {names}"
+        )
+    chosen = usual if name is None else [release for release in there if release.name == name]
+    if not chosen:
+        raise DatasetError(f"{card.name} has no release {name!r} that can be downloaded; choose one of: {names}")
+    return chosen
+
+
+def _folder(card: Card, into: str | None) -> Path:
+    if into is not None:
+        return Path(into).expanduser()
+    if not os.environ.get(DATASETS_DIR):
+        raise DatasetError(
+            f"set {DATASETS_DIR} to the folder that is to hold {card.name}/, or name one with into=FOLDER"
+        )
+    return Path(os.environ[DATASETS_DIR]).expanduser() / card.name
+
+
+def _accept(card: Card, licence: str, *, is_accepted: bool) -> None:
+    say(f"{card.title}\nlicence: {licence}\norigin: {card.origin}")
+    if is_accepted:
+        return
+    if not sys.stdin.isatty():
+        raise DatasetError(f"{card.name} is under {licence}: say accept_licence=true if you accept it")
+    try:
+        answer = input("Do you accept the licence? Type yes: ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() != "yes":
+        raise DatasetError(f"{card.name} is not downloaded: its licence was not accepted")
+
+
+def _download(card: Card, release: Release, where: Path, base_url: str | None) -> None:
+    with downloading() as shown:
+        for pin in release.files:
+            address = address_of(release, pin, card.name, base_url)
+            assert address is not None  # a release is chosen if it has one
+            path = where / pin.path
+            remote = Remote(address, pin.sha256, pin.size_bytes, f"base_url=URL or {DATASETS_URL}")
+            with shown(pin.path, pin.size_bytes) as progress:
+                download(remote, path, progress)
+            if len(release.files) == 1:
+                say(f"{pin.path}: {path.stat().st_size / 1e6:,.1f} MB, sha256 {pin.sha256}")
+    if len(release.files) > 1:
+        say(f"{release.name}: {len(release.files)} files, all checked by their sha256")
+
+
+def _ledger(arguments: Sequence[str]) -> int:
+    """`lcm datasets ledger NAME [into=FILE] [dataset.KEY=VALUE]`."""
+    command = told_apart(arguments, ("into",))
+    if len(command.words) != 1:
+        raise DatasetError("name one dataset: lcm datasets ledger NAME [into=FILE]")
+    name = command.words[0]
+    loader = building.build(composition.composed([f"dataset={name}", *command.overrides]), "dataset")
+    if not isinstance(loader, KeepsLedger):
+        raise DatasetError(f"{name} has no ledger of evidence corrections")
+    text = ledger_text(loader.evidence_ledger().corrections)
+    into = command.settings.get("into")
+    if into is None:
+        say(text.rstrip("\n"))
+        return 0
+    path = Path(into).expanduser()
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise DatasetError(f"into={into} exists: name another file, or remove it first") from error
+    kept(path, f" ({text.count(chr(10))} corrections)")
+    return 0
+
+
+def _write(arguments: Sequence[str]) -> int:
+    """`lcm datasets write [RUN ...] to=FOLDER [dataset=NAME] [formats=beir,trec]`."""
+    command = told_apart(arguments, ("to", "formats"))
+    formats = command.settings.get("formats", ",".join(_FORMATS)).strip("[]").split(",")
+    if unknown := [one for one in formats if one not in _FORMATS]:
+        raise LcmError(f"formats must be some of {', '.join(_FORMATS)}, got {unknown[0]!r}")
+    if "to" not in command.settings:
+        raise LcmError("to=FOLDER is missing: the folder that is to hold the files")
+    to = Path(command.settings["to"]).expanduser()
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise LcmError(f"to={to} holds something already: name a new folder")
+    runs = runs_alike([Path(word) for word in command.words]) if command.words else []
+    if runs and command.overrides:
+        raise LcmError(f"a run says which dataset it was made on: leave {command.overrides[0]} out, or the run")
+    dataset = dataset_of_run(runs[0]) if runs else dataset_described(composition.composed(command.overrides))
+    collection, notes = collection_of(dataset)
+    if "trec" in formats:  # before anything is written
+        check_ids(collection.queries["query_id"], "query id")
+        check_ids(collection.corpus["document_id"], "document id")
+    if "beir" in formats:
+        write_beir(to, collection)
+    if "trec" in formats:
+        write_trec_qrels(to / "qrels.trec", collection.qrels)
+        for run in runs:
+            _write_run(run, dataset, to / "runs")
+    candidates = "" if collection.candidates is None else ", what each query may be answered with (top_ranked.jsonl)"
+    say(
+        f"{dataset.name} ({dataset.protocol}): {len(collection.corpus)} documents, {len(collection.queries)} queries, "
+        f"{len(collection.qrels)} judgements{candidates}"
+    )
+    for note in (*notes, *dataset.notes):
+        say(f"note: {note}")
+    kept(to)
+    return 0
+
+
+def _write_run(run: Run, dataset: Dataset, to: Path) -> None:
+    """Each arm as a TREC run of its own."""
+    names = document_ids(dataset)
+    for (arm,), ranked in run.ranked_messages.group_by("arm", maintain_order=True):
+        places = ranked.select("workspace_id", "message_id").iter_rows()
+        named = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
+        path = to / f"{run.name}.{file_name(arm)}.trec"
+        if not write_trec_run(path, named, tag=f"{run.name}.{arm}".replace(" ", "_")):
+            say(f"note: {path.name}: its own scores do not fall with its ranks, so 1 / rank stands in their place")

@@ -20,6 +20,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+from eval.table import Column
 from lcm.compaction.lossless.planning import LosslessSettings
 from lcm.compaction.resummarising import harmful_summaries, resummarise
 from lcm.errors import LcmError, StoreError
@@ -80,7 +81,7 @@ def _examined(path: Path, compaction: LosslessSettings | None, *, is_repair: boo
     except StoreFaultError as error:
         copies = sorted(path.parent.glob(f"{glob.escape(path.name)}.*.backup"))
         raise LcmError(f"{error}; the last copy beside it: {copies[-1]}" if copies else str(error)) from error
-    show_table(("check", "outcome", "found", "such as"), map(_row, checks), numbers=("found",))
+    show_table(("check", "outcome", Column("found", "number"), "such as"), map(_row, checks))
     wrong = [check for check in checks if check.status == "fail"]
     if any(check.is_derived for check in wrong):
         say("repair=true works anew: " + ", ".join(c.name for c in wrong if c.is_derived))
@@ -177,6 +178,6 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _row(check: DoctorCheck) -> tuple[str, str, str, str]:
+def _row(check: DoctorCheck) -> tuple[str, str, int, str]:
     shown = [*check.findings[:_SHOWN], *(["..."] if len(check.findings) > _SHOWN else [])]
-    return check.name, check.status, f"{len(check.findings):,}", "\n".join(shown)
+    return check.name, check.status, len(check.findings), "\n".join(shown)

@@ -26,11 +26,11 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from eval.comparison.control_arms import against_controls
+from eval.comparison.comparison import against_controls
 from eval.experiment.external_outcome import ALIGNED
-from eval.experiment.run_folder import begin_run
 from eval.measures.measure import directions_of
 from eval.measures.names import CONTEXT_COSTS, HAS_NO_NUMBER, kind_of
+from eval.run import Run
 from pipelines.config.building import as_written
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.contracts import idle_note, keys_unread, parts_read
@@ -40,7 +40,8 @@ from pipelines.steps.sweep import sweep
 from pipelines.views.output import output
 from pipelines.views.progress import progress, working
 from pipelines.views.readers_table import show_readers
-from pipelines.views.terminal import log_and_report, say, show_run, tell_json
+from pipelines.views.runs import show_run
+from pipelines.views.terminal import log_and_report, say, tell_json
 
 UNTOLD = 2
 """The exit code where an external memory has no number, though control arms have theirs: a fault is never success."""
@@ -79,7 +80,7 @@ def explain(config: DictConfig) -> int:
 
 def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     """One run: the story of the whole project. Returns its summary."""
-    begin_run(folder)
+    Run.begin(folder)
     with working("loading the dataset"):
         experiment = experiment_of(command.config, parts=parts)  # a mistake in it stops before anything is logged
     with parts["tracking"].logger() as log:

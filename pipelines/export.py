@@ -30,12 +30,11 @@ from typing import Any
 import yaml
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.point_record import point_record
-from eval.experiment.run_folder import CONFIG, SUMMARY, commit, read_config, read_summary, write_json
-from eval.sweep.sweep_folder import best_point, numbered_point
-from eval.tracking.environment import quieten
+from eval.run import CONFIG, SUMMARY, commit, point_record, read_config, read_summary, write_json
+from eval.study.settings import check_pick
+from eval.study.sweep import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
-from eval.tuning.study import check_pick
+from eval.tracking.place import quieten
 from lcm import __version__
 from lcm.errors import LcmError
 from lcm.files import write_text
@@ -57,7 +56,7 @@ from pipelines.config.presets import (
     system_groups,
     with_references,
     write_choices,
-    write_summary,
+    write_provenance,
 )
 from pipelines.config.trust import today
 from pipelines.steps.plugin_reach import keys_of_memory, lost_keys, not_expressible, reach
@@ -203,7 +202,7 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
     if YAML in targets:
         _write_yaml(to, name, source, preset, beside)
     evaluated = {key: value for key, value in source.config.items() if key != RECALL}
-    write_summary(to, name, evaluated, yaml.safe_dump(evaluated, sort_keys=False, allow_unicode=True), provenance)
+    write_provenance(to, name, evaluated, yaml.safe_dump(evaluated, sort_keys=False, allow_unicode=True), provenance)
     return provenance
 
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from eval.external.check import Checked, checked
-from eval.external.ranking.external import External
+from eval.external.ranking import External
+from eval.table import Column
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import RUNS_COMMAND, consented
@@ -52,8 +53,7 @@ def _group(argument: str) -> str:
 
 
 def _show(found: Checked) -> None:
-    took = ("-" if one.took_ms is None else f"{one.took_ms:,.0f}" for one in found.lines)
-    rows = ((one.what, one.told, ms) for one, ms in zip(found.lines, took, strict=True))
-    show_table(("call", "what came", "ms"), rows, ("ms",))
+    rows = ((one.what, one.told, one.took_ms) for one in found.lines)
+    show_table(("call", "what came", Column("ms", "number", 0)), rows)
     for fault in found.faults:
         say(f"fault: {fault}")

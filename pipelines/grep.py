@@ -15,16 +15,12 @@ $RECALL"""
 from collections.abc import Sequence
 from typing import Any, cast, get_args
 
-from rich.markup import escape
-from rich.table import Table
-
+from eval.table import Column, Table
 from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
-from lcm.encoding import printable
 from lcm.errors import LcmError
 from pipelines.steps.recall import one_word, opened, read_arguments
-from pipelines.views.terminal import console, say, tell_json, warn
+from pipelines.views.terminal import say, show, tell_json, warn
 
-_ID_WIDTH = 24  # characters of a line: a longer name is folded, so that words have room
 _KEYS = ("mode", "scope", "conversation", "agent", "since", "before", "limit")
 
 
@@ -72,11 +68,9 @@ def _show(found: Grep) -> None:
     rows = [(f"msg#{hit.number}", hit.conversation_id, hit.role, hit.created_at, hit.snippet) for hit in found.messages]
     rows += [(hit.summary_id, hit.conversation_id, hit.kind, hit.created_at, hit.snippet) for hit in found.summaries]
     is_one = len({conversation for _, conversation, *_ in rows}) == 1
-    table = Table(title=escape(printable(f"conversation {rows[0][1]}")) if is_one else None, title_justify="left")
-    for heading in ("id", *(() if is_one else ("conversation",)), "what", "when"):
-        table.add_column(heading, no_wrap=heading != "conversation", max_width=_ID_WIDTH)
-    table.add_column("words")
-    for name, conversation, what, at, snippet in rows:
-        told = (*(() if is_one else (conversation,)), what, minute(at), one_line(snippet))
-        table.add_row(name, *(escape(printable(text)) for text in told))
-    console().print(table, highlight=False, soft_wrap=False)
+    told = [
+        (name, *(() if is_one else (conversation,)), what, minute(at), one_line(snippet))
+        for name, conversation, what, at, snippet in rows
+    ]
+    titles = ("id", *(() if is_one else ("conversation",)), "what", "when", "words")
+    show(Table(list(map(Column, titles)), told, f"conversation {rows[0][1]}" if is_one else ""))

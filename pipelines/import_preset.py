@@ -20,7 +20,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, read_config
+from eval.run import CONFIG, SUMMARY, leaves, read_config
 from lcm.errors import LcmError
 from lcm.given import read_whole
 from lcm.plugins.settings.environment import settings

@@ -25,11 +25,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from rich.markup import escape
-from rich.table import Table
-
 from eval.experiment.experiment import Progress
-from eval.report.plain import counted
+from eval.table import Column, Row, Table, counted
 from lcm.encoding import to_json, well_formed
 from lcm.errors import LcmError, StoreError, TranscriptError
 from lcm.faults import is_of_machine
@@ -57,9 +54,8 @@ from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command
 from pipelines.config.trust import component
-from pipelines.views.fitting import fits
 from pipelines.views.progress import progress
-from pipelines.views.terminal import console, kept, say, warn, warn_in_part
+from pipelines.views.terminal import kept, say, show, warn, warn_in_part
 
 FORMATS = ", ".join(sorted(reader.name for reader in READERS))
 
@@ -296,7 +292,7 @@ def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_File
 
 
 def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
-    """What went in, in the fullest table that fits."""
+    """What went in."""
     rows = [one for one in taken if one.refused is None]
     if not rows:
         return
@@ -315,25 +311,25 @@ def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
     } | ({"new": lambda one: one.new} if has_new else {})
     if not any(one.file.copies for one in rows):
         del columns["copies"]
-    out = console()
-    for dropped in ((), ROLES, (*ROLES, "events", "conversations")):
-        shown = {heading: count for heading, count in columns.items() if heading not in dropped}
-        table = Table()
-        table.add_column("file", overflow="fold", max_width=max(20, out.width // 3))
-        table.add_column("format")
-        for heading in shown:
-            table.add_column(heading, justify="right", no_wrap=True)
-        for one in rows:
-            name = well_formed(str(one.file.path.absolute().relative_to(folder)))
-            table.add_row(escape(name), one.format, *(f"{count(one):,}" for count in shown.values()))
-        if len(rows) > 1:
-            table.add_section()
-            table.add_row(f"{len(rows)} files", "", *(f"{sum(map(count, rows)):,}" for count in shown.values()))
-        if fits(out, table):
-            break
+    told: list[Row] = [
+        (
+            well_formed(str(one.file.path.absolute().relative_to(folder))),
+            one.format,
+            *(count(one) for count in columns.values()),
+        )
+        for one in rows
+    ]
     if len(rows) > 1:
-        say(f"below {folder}:")
-    out.print(table, highlight=False, soft_wrap=False)
+        told.append((f"{len(rows)} files", "", *(sum(map(count, rows)) for count in columns.values())))
+    show(
+        Table(
+            (Column("file", "label"), Column("format", "label"), *(Column(title, "number") for title in columns)),
+            told,
+            f"below {folder}:" if len(rows) > 1 else "",
+            lacks=(ROLES, (*ROLES, "events", "conversations")),
+            lines=(len(rows),),
+        )
+    )
     left = [
         told.roles.total()
         for one in rows

@@ -28,17 +28,21 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval.dataset.collected import document_ids
-from eval.exchange.trec import read_trec_qrels
-from eval.judging.agreement import agreements, qrels_of
-from eval.judging.estimate import Estimate, estimated
-from eval.judging.judgement import GRADES, Judgement
-from eval.judging.judgement_file import JudgementFile
-from eval.judging.model_judge import ModelJudge
-from eval.judging.ppi import PoweredMean
-from eval.judging.session import JudgingSession
+from eval.dataset.collection import document_ids, read_trec_qrels
+from eval.judging.judgements import (
+    GRADES,
+    Estimate,
+    Judgement,
+    JudgementFile,
+    PoweredMean,
+    agreements,
+    estimated,
+    qrels_of,
+)
+from eval.judging.session import JudgingSession, ModelJudge
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM, is_share
+from eval.table import Column
 from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config import building, composition
@@ -46,6 +50,7 @@ from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.config.overrides import quoted
 from pipelines.config.presets import repeated_dataset
 from pipelines.steps.judged_pool import DEPTH, JudgedPool
+from pipelines.steps.runs import config_of
 from pipelines.views.progress import progress
 from pipelines.views.terminal import kept, say, say_where, show_table, warn
 
@@ -167,21 +172,17 @@ def _report(judging: JudgedPool, measure: str) -> None:
         relevant = sum((one.relevance or 0) >= GRADES["relevant"] for one in said)
         rows.append((judge, kind, relevant, *least.values(), sum(one.state == "skipped" for one in said)))
     if rows:
-        show_table(
-            ("judge", "kind", "relevant", "partly", "not", "skipped"), rows, ("relevant", "partly", "not", "skipped")
-        )
-    both = [
-        (" and ".join(one.judges), one.n, f"{one.equal:.3f}", "-" if one.kappa is None else f"{one.kappa:.3f}")
-        for one in agreements(file)
-    ]
+        numbers = (Column(name, "number") for name in ("relevant", "partly", "not", "skipped"))
+        show_table(("judge", "kind", *numbers), rows)
+    both = [(" and ".join(one.judges), one.n, one.equal, one.kappa) for one in agreements(file)]
     if both:
-        show_table(("judges", "n", "equal", "Cohen's kappa"), both, ("n", "equal", "Cohen's kappa"))
+        show_table(("judges", *(Column(name, "number") for name in ("n", "equal", "Cohen's kappa"))), both)
     _show_estimates(judging, measure)
     if held:
         kept(file.path.parent)
     if held and any(judged["relevance"]):
         by_it = f"judgements={quoted(str(file.path.parent / 'qrels.trec'))}"
-        dataset = repeated_dataset(judging.runs[0].config)
+        dataset = repeated_dataset(config_of(judging.runs[0]))
         if dataset is None:
             say(f"Evaluate by it: {shlex.quote(by_it)} beside what chose the dataset of {judging.runs[0].folder}")
         else:
@@ -193,7 +194,7 @@ def _show_estimates(judging: JudgedPool, measure: str) -> None:
     rows, fewest = [], _ENOUGH
     for run in judging.runs:
         for arm in judging.arms:
-            ranked = run.run.filter(arm=arm)
+            ranked = run.rankings.filter(arm=arm)
             if ranked.is_empty():
                 continue
             reading = RunReading(arm, ranked, run.documents, judging.dataset)
@@ -203,7 +204,7 @@ def _show_estimates(judging: JudgedPool, measure: str) -> None:
     if any(cell != "-" for row in rows for cell in row[1:]):
         say(f"{measure} over the queries whose whole pool is judged [95% interval]")
         columns = ("by people", "by the model", "by both (prediction-powered)", "the model's weight")
-        show_table(("run", *columns), rows, columns)
+        show_table(("run", *(Column(name, "number") for name in columns)), rows)
         if fewest < _FEWEST:
             say(
                 f"note: people judged {fewest} queries whole; of fewer than {_FEWEST} an interval would hold the true "

@@ -1,4 +1,6 @@
-"""The command `lcm` of an installed lcm: it starts where `lcm`, `eval` and `pipelines` are this project's own.
+"""The two doors of an installed lcm: the command `lcm`, and `import lcm_harness as lcm` of a program.
+
+They open where `lcm`, `eval` and `pipelines` are this project's own.
 
 The names are common: another distribution, or a folder on PYTHONPATH, may stand before them or have written over them.
 Installed, this file lies beside those packages under the name of the distribution, which nobody else has; it imports
@@ -6,14 +8,35 @@ nothing of them before it has looked where they lie.
 """
 
 import sys
+from importlib import import_module
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
 DISTRIBUTION = "lcm-harness"
 """The distribution: on PyPI, `lcm` is another project."""
-PACKAGES = {"lcm": "store/schema_1.sql", "eval": "experiment/run_folder.py", "pipelines": "cli.py"}
+PACKAGES = {"lcm": "store/schema_1.sql", "eval": "run.py", "pipelines": "cli.py"}
 """Package -> a file by which it is known to be ours; our packages have an `__init__.py` that is empty or names us."""
+
+
+DOOR = {
+    **dict.fromkeys(("Comparison", "Sweep", "compare", "evaluate", "memory", "sweep"), "pipelines.library"),
+    **dict.fromkeys(("LcmError", "Memory", "Message", "Query", "System", "Transcript", "read_transcripts"), "lcm"),
+    "Run": "eval",
+}
+"""Name that a program finds here -> the module that it comes from."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in DOOR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if told := collision():
+        raise ImportError(told)
+    return getattr(import_module(DOOR[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *DOOR])
 
 
 def main() -> None:

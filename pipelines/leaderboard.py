@@ -1,4 +1,4 @@
-"""lcm leaderboard RUN ... to=FOLDER [measure=recall@10] [key=FILE]
+"""lcm leaderboard RUN ... to=FOLDER [measure=recall@10]
 
 Write one static page of runs, systems by dataset: each number with its interval, what it costs in tokens and time, the
 versions and digests that it was made of, and the command that makes it again; beside it manifest.json, which
@@ -8,7 +8,6 @@ versions and digests that it was made of, and the command that makes it again; b
 
   to=FOLDER       takes index.html, manifest.json, and each run's configuration and summary; it must be empty
   measure=NAME    by which runs are ranked; else the most telling that all have
-  key=FILE        a private key of Ed25519, in PEM, that signs the manifest (openssl genpkey -algorithm ed25519)
 
 Runs that differ in the dataset's digest or protocol, in the number of judged questions, the definitions of measures or
 the confidence of intervals are ranked apart."""
@@ -17,20 +16,17 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-from eval.experiment.run_folder import read_summary
-from eval.leaderboard.board import Leaderboard, read_board
-from eval.leaderboard.manifest import KEPT, PAGE, RUNS, manifest_of, private_key, signed, write_manifest
+from eval.leaderboard import KEPT, PAGE, RUNS, Leaderboard, read_board, write_manifest
 from eval.measures.names import HEADLINE
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import write_page
+from eval.run import read_summary
 from lcm.errors import LcmError
 from lcm.files import private
 from pipelines.config.arguments import told_apart
 from pipelines.views.terminal import kept, say
 
-_OWN = ("to", "measure", "key")
+_OWN = ("to", "measure")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,10 +40,8 @@ def main(arguments: Sequence[str]) -> int:
     to = Path(told.settings["to"]).expanduser()
     if to.exists() and any(to.iterdir()):
         raise LcmError(f"to={to} is not empty: name another folder, or remove that one first")
-    key = told.settings.get("key")
-    signing = None if key is None else private_key(Path(key).expanduser())
     board = read_board(folders, told.settings.get("measure") or _telling(folders))
-    _write(board, to, signing)
+    _write(board, to)
     for line in board.unranked.values():
         say(f"Without a number: {line}")
     kept(to / PAGE)
@@ -55,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @private()
-def _write(board: Leaderboard, to: Path, key: Ed25519PrivateKey | None) -> None:
+def _write(board: Leaderboard, to: Path) -> None:
     to.mkdir(parents=True, exist_ok=True)
     names = [PAGE]
     write_page(to / PAGE, leaderboard_page(board))
@@ -65,8 +59,7 @@ def _write(board: Leaderboard, to: Path, key: Ed25519PrivateKey | None) -> None:
         for name in KEPT:
             shutil.copyfile(run.folder / name, below / name)
             names.append(f"{RUNS}/{run.name}/{name}")
-    manifest = manifest_of(board, to, names)
-    write_manifest(to, manifest if key is None else signed(manifest, key))
+    write_manifest(board, to, names)
 
 
 def _telling(folders: Sequence[Path]) -> str:

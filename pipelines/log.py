@@ -6,7 +6,7 @@ already there is not logged again. Without a folder: every run under runs/."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.experiment.run_folder import SUMMARY, read_summary
+from eval.run import SUMMARY, read_summary
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart

@@ -1,56 +1,33 @@
 """lcm models [NAME ...]
 lcm models get NAME|URL [FOLDER] [base_url=URL]
-lcm models export NAME|FOLDER [precision=int8]
-lcm models check NAME|FOLDER [texts=FILE] [count=100] [max_new_tokens=64] [prefix=TEXT]
 
 List the T5s that are known by name, for `summarizer=t5 summarizer.model=NAME`: what they were trained on, their licence
-and size, where their files come from, and whether they are here. `pip install '.[models]'` brings what exports them and
-what decodes.
+and size, where their files come from, and whether they are here. `pip install '.[models]'` brings what decodes them.
 
   lcm models get t5-small
-  lcm models export t5-small precision=int8
-  lcm models check t5-small texts=mine.txt
 
 `get` downloads one into the cache, or into FOLDER; what was cut off goes on where it was. A URL names a folder of
 files, or the page of a repository of the hub, and needs a FOLDER. A file whose digest is known is held to it; any other
 is trusted as it first comes, written down in the folder's download.json, and held to that from then on. Descriptions,
-tokenizers and safetensors are got, never code or pickles. base_url, or $HF_ENDPOINT, names a mirror of the hub.
-
-`export` makes the ONNX graphs that summarise, once, in the cache: else the first summary does. precision=int8 makes
-those of summarizer.precision=int8.
-
-`check` has torch and lcm summarise a hundred texts, of the bundled sample or a line each of a file, greedily and with
-four beams: how many summaries are equal token by token, what int8 changes (equal ones, ROUGE-L to fp32's), and how fast
-each is. It ends with 1 if fp32 does not say what torch says. Of a text that is longer the first window is read."""
+tokenizers and safetensors are got, never code or pickles. base_url, or $HF_ENDPOINT, names a mirror of the hub."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from eval.models.checking import Checked, Result, check, sample_texts, texts_of
-from eval.models.getting import Manifest, Source, source_at, source_of
-from eval.models.getting import get as get_files
-from lcm.compaction.summarizer.t5_files import Checkpoint, T5Files, checkpoint_folder, checkpoints, missing_files
+from eval import models
+from eval.models import Manifest, Source, source_at, source_of
+from lcm.compaction.summarizer.t5_files import Checkpoint, checkpoint_folder, checkpoints, missing_files
 from lcm.errors import LcmError, ModelError
-from lcm.retrieval.embedder.export import RECORD, Precision, file_sha256
+from lcm.retrieval.embedder.export import file_sha256
 from pipelines.config.arguments import told_apart
-from pipelines.views.downloading import downloading
-from pipelines.views.output import output
-from pipelines.views.progress import progress
-from pipelines.views.terminal import kept, say, show_table
-
-_OF_CHECK = ("texts", "count", "max_new_tokens", "prefix")
-_COUNT, _MAX_NEW_TOKENS, _PREFIX = 100, 64, "summarize: "
-DIFFERS = 1
-"""The exit code where full precision does not say what torch says."""
-_COLUMNS = ("by", "beams", "batch", "equal", "close", "ROUGE-L", "tokens/s", "s/summary")
+from pipelines.views.progress import downloading
+from pipelines.views.terminal import kept, say
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`lcm models [NAME ...]`, `lcm models get | export | check NAME`."""
-    actions = {"get": get, "export": export, "check": check_model}
-    if arguments and arguments[0] in actions:
-        return actions[arguments[0]](arguments[1:])
+    """`lcm models [NAME ...]`, `lcm models get NAME`."""
+    if arguments and arguments[0] == "get":
+        return get(arguments[1:])
     for name in arguments or checkpoints():
         say(_told(_named(name)))
     return 0
@@ -97,20 +74,6 @@ def _here(checkpoint: Checkpoint) -> str:
     return f"{folder}: {pinned} files of known digests, {trusted} as they first came"
 
 
-def export(arguments: Sequence[str]) -> int:
-    """`lcm models export NAME|FOLDER [precision=int8]`."""
-    command = told_apart(arguments, ("precision",), is_configured=False)
-    if len(command.words) != 1:
-        raise ModelError("name one model to export: lcm models export NAME, or lcm models export FOLDER")
-    precision: Precision = "int8" if command.choice("precision", ("fp32", "int8"), "fp32") == "int8" else "fp32"
-    files = T5Files.find(command.words[0], precision)
-    for graph in (files.encoder, files.decoder, files.decoder_with_past):
-        say(f"{graph.name}: {graph.stat().st_size / 1e6:,.1f} MB")
-    how = f"versions and digests in {RECORD}" if (files.folder / RECORD).is_file() else "used as it is"
-    kept(files.folder, f" ({precision}, {how})")
-    return 0
-
-
 def get(arguments: Sequence[str]) -> int:
     """`lcm models get NAME|URL [FOLDER] [base_url=URL]`."""
     command = told_apart(arguments, ("base_url",), is_configured=False)
@@ -127,7 +90,7 @@ def get(arguments: Sequence[str]) -> int:
     else:
         say(f"{source.address}\nlicence: whoever published it says; lcm does not know")
     with downloading() as shown:
-        manifest = get_files(source, folder, shown)
+        manifest = models.get(source, folder, shown)
     known = {} if checkpoint is None else {file.name: file.sha256 for file in checkpoint.files}
     for file, digest in manifest.files.items():
         trust = "as published" if known.get(file) == digest else "trusted as it first came"
@@ -142,37 +105,3 @@ def _source(name: str, checkpoint: Checkpoint | None, base_url: str | None) -> S
     if "://" in name:
         return source_at(name)
     raise ModelError(f"no such model: {name!r}; choose one of: {', '.join(checkpoints())}, or give a URL")
-
-
-def check_model(arguments: Sequence[str]) -> int:
-    """`lcm models check NAME|FOLDER [texts=FILE]`; returns the exit code."""
-    command = told_apart(arguments, _OF_CHECK, is_configured=False)
-    if len(command.words) != 1:
-        raise ModelError("name one model to check: lcm models check NAME, or lcm models check FOLDER")
-    count, limit = command.number("count") or _COUNT, command.number("max_new_tokens") or _MAX_NEW_TOKENS
-    named = command.settings.get("texts")
-    texts = sample_texts(count) if named is None else texts_of(Path(named).expanduser(), count)
-    with progress() as show:
-        found = check(command.words[0], texts, limit, command.settings.get("prefix", _PREFIX), show)
-    _show(found)
-    return 0 if found.holds else DIFFERS
-
-
-def _show(found: Checked) -> None:
-    say(
-        f"{found.model}: {found.texts} texts, summaries of at most {found.limit} tokens, {found.threads} threads; "
-        "beside torch's, token by token"
-    )
-    show_table(_COLUMNS, [_row(one) for one in found.results], numbers=_COLUMNS[1:])
-    says = "says what torch says" if found.holds else "does not say what torch says"
-    say(f"fp32 {says}; close: two choices within 1e-4 nats, so that rounding decides")
-    results = [{**asdict(one), "tokens_per_second": one.tokens_per_second} for one in found.results]
-    output().result = {**asdict(found), "holds": found.holds, "results": results}
-
-
-def _row(one: Result) -> tuple[object, ...]:
-    held = one.agreement
-    shares = ("", "") if held is None else (f"{held.equal} of {one.texts}", held.close)
-    rouge_l = "" if one.rouge_l is None else f"{one.rouge_l:.3f}"
-    speed = (f"{one.tokens_per_second:,.1f}", f"{one.seconds_per_summary:.3f}")
-    return (one.by, one.beams, one.batch_size, *shares, rouge_l, *speed)

@@ -28,20 +28,16 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.comparison.side import read_side
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import leaves
-from eval.regression.gate import GatedComparison
-from eval.regression.limit import limit_of
-from eval.regression.regression import Regression
-from eval.regression.regression_folder import MARKDOWN, write_regression
-from eval.regression.words import with_words
+from eval.regression.regression import GatedComparison, Regression, limit_of, with_words
+from eval.regression.report import MARKDOWN, write_regression
+from eval.run import leaves
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.command_line import Command, new_folder_of
 from pipelines.steps.reporting import dataset_at_hand, reported
-from pipelines.steps.sides import RegressRequest, two_sides
+from pipelines.steps.sides import SidesAsked, two_sides
 from pipelines.views.progress import progress
 from pipelines.views.regression_table import show_regression
 from pipelines.views.terminal import log_and_report, say, show_config
@@ -65,16 +61,16 @@ def main(arguments: Sequence[str]) -> int:
     tracking: Tracking = building.build(config, "tracking")
     now = datetime.now(UTC)
     into = new_folder_of("regress", ours.get("into"), now)
-    compared = RegressRequest(
-        baseline=ours["baseline"],
-        candidate=ours.get("candidate"),
+    asked = SidesAsked(
+        sides=tuple(ours[side] for side in ("baseline", "candidate") if side in ours),
         name=ours.get("name", _NAME),
         uri=tracking.address,
         overrides=command.overrides,
+        into=into,
     )
     try:
         with tracking.logger() as log:
-            comparison, dataset = _compared(compared, regression, into)
+            comparison, dataset = _compared(asked, regression)
             write_regression(
                 into, comparison, _flat(config), building.resolved_text(building.resolved(_judging(config))), now
             )
@@ -89,11 +85,10 @@ def main(arguments: Sequence[str]) -> int:
     return comparison.exit_code
 
 
-def _compared(request: RegressRequest, regression: Regression, into: Path) -> tuple[GatedComparison, Dataset | None]:
+def _compared(asked: SidesAsked, regression: Regression) -> tuple[GatedComparison, Dataset | None]:
     """What the gate says, and the dataset where words of it are shown."""
     with progress() as show:
-        found = two_sides(request, into, show)
-    baseline, candidate = (read_side(side.folder, side.name) for side in found)
+        baseline, candidate = two_sides(asked, show)
     comparison = regression.compare(baseline, candidate)
     if not comparison.shows_rankings:
         return comparison, None

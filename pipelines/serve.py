@@ -24,16 +24,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval.comparison.comparison import compared
-from eval.comparison.side import read_side
+from eval.comparison.pairing import comparable
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import read_summary
 from eval.judging.page import Judging
 from eval.judging.session import JudgingSession
 from eval.loopback import Loopback
 from eval.report.page import PAGE, rendered
+from eval.run import read_summary
 from eval.serving.browser import Browser
 from eval.serving.shelf import Shelf
-from eval.tracking.naming import run_name
+from eval.tracking.entry import run_name
 from lcm.clock import format_instant
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
@@ -94,7 +94,7 @@ class FolderDoors:
     def compared(self, folders: Sequence[Path]) -> str:
         names = [run_name(read_summary(one), one, is_nested=False) for one in folders]
         told = [name if names.count(name) == 1 else f"{name} ({one})" for name, one in zip(names, folders, strict=True)]
-        sides = [read_side(one, name) for one, name in zip(folders, told, strict=True)]
+        sides = [comparable(one, name) for one, name in zip(folders, told, strict=True)]
         return rendered(self._reporter.of_comparison(compared(sides)))
 
     def judging(self, folder: Path) -> Judging:

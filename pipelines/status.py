@@ -7,6 +7,7 @@ authored blocks, journal entries; and what waits: messages of which no documents
 
 from collections.abc import Sequence
 
+from eval.table import Column
 from lcm.store.doctor import census
 from pipelines.steps.recall import no_words, opened_store, read_arguments
 from pipelines.views.terminal import show_table, tell_json
@@ -21,11 +22,11 @@ def main(arguments: Sequence[str]) -> int:
     if command.flag("json"):
         tell_json(found)
         return 0
-    rows = list[tuple[str, str]]()
+    rows = list[tuple[str, object]]()
     for name, value in found.items():
         if isinstance(value, dict):
-            rows += ((f"{name}: {kind}", f"{count:,}") for kind, count in value.items())
+            rows += ((f"{name}: {kind}", count) for kind, count in value.items())
         else:
-            rows.append((name, f"{value:,}" if isinstance(value, int) else value or ""))
-    show_table(("what", "count"), rows, numbers=("count",))
+            rows.append((name, value if isinstance(value, int) else value or ""))
+    show_table(("what", Column("count", "number")), rows)
     return 0

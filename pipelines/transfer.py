@@ -25,33 +25,80 @@ import json
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from eval.comparison.pairing import Pairing
-from eval.comparison.side import Side, read_side
-from eval.comparison.transfer import told_measures, transferred
-from eval.comparison.transfer_folder import JSON, write_transfer
-from eval.external.contract import Told
+from eval.comparison.transfer import JSON, told_measures, transferred, write_transfer
+from eval.external.session import Told
 from eval.measures.names import EXTERNAL_MEMORY
+from eval.run import Run
 from lcm.errors import LcmError
 from lcm.plugins.settings.environment import parsed
-from lcm.plugins.settings.tables import TABLES, named_table
+from lcm.plugins.settings.tables import TABLES, Table, named_table
+from lcm.plugins.settings.translation import differences, reachable
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
 from pipelines.config.command_line import new_folder_of
-from pipelines.config.presets import override, searched
+from pipelines.config.presets import override, restored_choices, searched
 from pipelines.evaluate import UNTOLD
 from pipelines.export import YAML, ExportSource, export, source_of
-from pipelines.steps.lost_settings import tuned_settings
+from pipelines.steps.plugin_reach import is_of
 from pipelines.steps.sides import SHARED, evaluated_side
 from pipelines.views.output import output
 from pipelines.views.progress import progress
 from pipelines.views.terminal import log_and_report, tell_json
 from pipelines.views.transfer_table import show_transfer
+
+
+@dataclass(frozen=True, slots=True)
+class TunedSetting:
+    """A key at which tuned and default configuration differ, and what became of it."""
+
+    key: str
+    default: Any
+    tuned: Any
+    lost: str = ""
+    """Why it does not hold there; empty: the memory is told of it."""
+
+
+def tuned_settings(
+    default: Mapping[str, Any],
+    tuned: Mapping[str, Any],
+    table: Table,
+    not_expressible: Sequence[Mapping[str, Any]],
+    ignored: Sequence[str],
+) -> list[TunedSetting]:
+    """What was tuned, key by key.
+
+    Args:
+        default, tuned: configurations, every reference worked out.
+        not_expressible: of the tuned one, as its export tells.
+        ignored: paths of the plugin's settings that the memory says it ignores.
+    """
+    before, after = (restored_choices(dict(one))[0].config for one in (default, tuned))
+    found = []
+    for group in reachable(after):
+        for one in differences(group, after[group], before.get(group)):
+            lost = next(_reasons(one.key, table, not_expressible, ignored), "")
+            found.append(TunedSetting(one.key, one.theirs, one.ours, lost))
+    return found
+
+
+def _reasons(
+    key: str, table: Table, not_expressible: Sequence[Mapping[str, Any]], ignored: Sequence[str]
+) -> Iterator[str]:
+    for entry in not_expressible:
+        if any(is_of(key, other) for other in str(entry["key"]).split(", ")):
+            yield f"cannot be told: {entry['reason']}"
+    for path in ignored:
+        for row in table.rows:
+            if is_of(row.path, path) and any(is_of(key, one.path) for one in row.keys):
+                yield f"the memory ignores {row.path}"
+
 
 _OWN = ("target", "for", "from", "measures", "cluster", "into")
 _OF_ALL = (*SHARED, "distractors", "means", "executor", "stages", "cache", "embedder")
@@ -192,12 +239,12 @@ def _transferred(
     with progress() as show:
         for name, one in zip(("default", "tuned"), exported, strict=True):
             side, _ = evaluated_side(f"{name} here", (*one.overrides, *asked.of_all), show)
-            here.append(read_side(side.folder, side.name))
+            here.append(side)
         asked_measures = told_measures(here[0], here[1], asked.measures)
         for name, one in zip(("default", "tuned"), exported, strict=True):
             given = ("system=external", *asked.of_all, *asked.there, override(_SETTINGS, one.settings))
             side, parts = evaluated_side(f"{name} there", given, show)
-            there.append(read_side(side.folder, side.name))
+            there.append(side)
             memory = parts["memory"].ranking.told(parts["stages"])
     default, tuned = exported
     pairing = Pairing(cluster=asked.cluster)
@@ -242,7 +289,7 @@ def _require_told(asked: TransferRequest, default: Exported, tuned: Exported) ->
         )
 
 
-def _notes(tuned: Exported, here: Side, there: Sequence[Side], memory: Told) -> list[str]:
+def _notes(tuned: Exported, here: Run, there: Sequence[Run], memory: Told) -> list[str]:
     notes = [
         f"{side.name}: {flag}"
         for side in there

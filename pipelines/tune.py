@@ -31,17 +31,13 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
-from eval.executor.executor import Executor
-from eval.experiment.run_folder import SUMMARY, by_class, commit, config_hash, read_summary
+from eval.executor import Executor, NoExecutor
 from eval.measures.measure import timed
-from eval.sweep.changed import why_equal
-from eval.sweep.results import PointResult
+from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
+from eval.study.results import PointResult, compared_by, why_equal
+from eval.study.selection import folds_of, rungs_of
+from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Space, Study, space, unmeasured
 from eval.tracking.tracking import Log
-from eval.tuning.folds import folds_of
-from eval.tuning.objective import unmeasured
-from eval.tuning.rungs import rungs_of
-from eval.tuning.space import Space, space
-from eval.tuning.study import DEFAULT, TRIAL_FOLDERS, Study
 from lcm.errors import LcmError
 from lcm.faults import refused
 from lcm.plugins.settings.tables import named_table
@@ -52,18 +48,16 @@ from pipelines.config.contracts import idle_note
 from pipelines.config.trust import check_settable
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import dataset_of, parts_of
-from pipelines.steps.points_apart import shares_points
 from pipelines.steps.reporting import reported
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
-from pipelines.views.terminal import compared_by, console, kept, log_and_report, say, warn
+from pipelines.views.terminal import console, kept, log_and_report, say, warn
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-    from eval.tuning.study_report import StudyReport
-    from eval.tuning.trial_queue import TrialQueue
-    from eval.tuning.worth import Worth
+    from eval.study.queue import TrialQueue
+    from eval.study.report import StudyReport, Worth
 
 _OURS = re.compile(r"[+~]*(study|space|hydra(?!\.searchpath))\b")
 """Overrides of the study itself, rather than of its trials."""
@@ -157,7 +151,7 @@ def _tune(search: StudySetup, config: DictConfig, executor: Executor, log: Log) 
     try:
         with queue_of(search) as queue:
             _begin(queue, search, config)
-            if shares_points(executor, search.settings.trials):
+            if not isinstance(executor, NoExecutor) and search.settings.trials >= executor.workers:
                 made = trials_apart(executor, queue, search)
             else:
                 made = trials_here(queue, search)
@@ -209,34 +203,24 @@ def _begin(queue: "TrialQueue", search: StudySetup, config: DictConfig) -> None:
 
 def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool) -> int:
     """Write and tell what is known, while others may still be at work."""
+    from optuna.trial import TrialState
     from rich.markdown import Markdown
 
-    from eval.tuning.importance import importances
-    from eval.tuning.study_folder import write_study
-    from eval.tuning.study_page import study_page
-    from eval.tuning.study_report import first_error, study_report
+    from eval.study.folder import study_page, write_study
+    from eval.study.report import study_report
 
-    settings, dataset, folder = search.settings, search.dataset, search.folder
+    settings, folder = search.settings, search.folder
     trials = queue.begun()
     points = _points(trials, folder / TRIAL_FOLDERS)
     shown = {one.measure for one in settings.wanted()}
     names = [name for name in compared_by(list(points.values())) if name not in shown]
-    report = study_report(
-        name=settings.name,
-        dataset=dataset.identity(),
-        objectives=settings.wanted(),
-        folds=[fold.name for fold in search.folds],
-        trials=trials,
-        importances=importances(queue.study, settings.wanted()[0].sign),
-        told={number: {name: point.value(name) for name in names} for number, point in points.items()},
-        notes=[note.replace("point", "trial") for note in why_equal(list(points.values()))],
-    )
-    if report is None:
-        if running := sum(not trial.state.is_finished() for trial in trials):
-            _say_running(running)
-            return 0
-        reason = first_error(trials)
-        raise LcmError(f"no trial of study {settings.name} is complete{f': {reason}' if reason else ' yet'}")
+    running = sum(not trial.state.is_finished() for trial in trials)
+    if running and not any(trial.state == TrialState.COMPLETE for trial in trials):
+        _say_running(running)
+        return 0
+    told = {number: {name: point.value(name) for name in names} for number, point in points.items()}
+    notes = [note.replace("point", "trial") for note in why_equal(list(points.values()))]
+    report = study_report(settings, search.dataset.identity(), search.folds, queue.study, trials, told, notes)
     found = _worth(queue, search, report, points)
     best = search.configs.overrides(report.picked.assignment)
     text = building.resolved_text(building.resolved(search.configs.config(report.picked.assignment)))
@@ -251,7 +235,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     if found is not None:
         _say_next(folder, found)
     kept(folder)
-    if running := report.counts()["running"]:
+    if running:
         _say_running(running)
     page = ""
     if search.configs.config({}).report:
@@ -268,8 +252,8 @@ def _worth(
     queue: "TrialQueue", search: StudySetup, report: "StudyReport", points: Mapping[int, PointResult]
 ) -> "Worth | None":
     """What the picked trial is worth against the default; None where that is not measured yet, or cannot be."""
-    from eval.tuning.worth import worth
-    from pipelines.steps.trial import default_of
+    from eval.study.report import worth
+    from pipelines.steps.trials import default_of
 
     place = default_of(queue, search)
     if place is None:
@@ -296,7 +280,7 @@ def _say_running(n: int) -> None:
 
 def _points(trials: Sequence["FrozenTrial"], folder: Path) -> dict[int, PointResult]:
     """The complete trials as points of a sweep, by number; those that are kept on another machine are left out."""
-    from eval.tuning.study_report import SAME_AS
+    from eval.study.report import SAME_AS
 
     points = {}
     for trial in trials:

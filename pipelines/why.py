@@ -25,33 +25,103 @@ step, from the stage cache where that still holds it: a dataset or code that has
   --json                   everything as JSON, and nothing else on standard output"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import polars as pl
+from rapidfuzz import fuzz, process
 
-from eval.experiment.run_folder import SUMMARY, read_summary
-from eval.ladder.asking import Asked, asked_again
-from eval.ladder.contexts import Shown, shown, with_budget
-from eval.ladder.explanation import Explanation, explained
-from eval.ladder.losses import counted, judged_messages, losses, said_messages
-from eval.ladder.places import FOUND
-from eval.ladder.retrievals import most_missed, retrievals
+from eval.dataset.dataset import Dataset
+from eval.ladder.explanation import Explanation, Shown, explained, shown, with_budget
+from eval.ladder.losses import (
+    FOUND,
+    Asked,
+    asked_again,
+    counted,
+    judged_messages,
+    losses,
+    most_missed,
+    retrievals,
+    said_messages,
+)
 from eval.measures.retention import Retention
+from eval.run import SUMMARY, read_summary
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.records.query import Query
 from lcm.transcript.passages import utterance
 from pipelines.config import building, composition
 from pipelines.config.arguments import RUNS_COMMAND, CommandArguments, told_apart
-from pipelines.steps.named_question import named_id, named_question
-from pipelines.steps.repeated_run import RepeatedRun, repeated_run
+from pipelines.steps.runs import RepeatedRun, repeated_run
 from pipelines.steps.sides import EVALUATED
 from pipelines.views.output import output
 from pipelines.views.progress import progress
 from pipelines.views.terminal import say, tell_json
 from pipelines.views.why_record import explanation_record, losses_record
 from pipelines.views.why_table import show_explanation, show_losses
+
+_NEAR, _NEAR_ID = 60.0, 80.0
+"""Likeness, of 100, from which words or an id are offered as meant."""
+_OFFERED = 3
+_SHOWN = 60
+
+
+def named_question(dataset: Dataset, named: str) -> Query:
+    """The question of that id, of those words, or the one alone that begins so.
+
+    Raises:
+        LcmError: naming those that are like it, where none or several are meant.
+    """
+    wanted = _plain(named)
+    by_id = [query for query in dataset.queries if query.query_id == named]
+    by_text = [query for query in dataset.queries if _plain(query.text) == wanted]
+    begins = [query for query in dataset.queries if wanted and _begins(query, named, wanted)]
+    meant = by_id or by_text or begins
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        told, offered = f"names {len(meant)} questions", meant[:_OFFERED]
+    else:
+        told, offered = "names no question", _like(dataset, wanted)
+    options = "; ".join(f"{query.query_id} ({query.text[:_SHOWN]!r})" for query in offered)
+    remedy = f"did you mean {options}?" if options else f"name one of its {len(dataset.queries):,} by id or words"
+    raise LcmError(f"{named!r} {told} of {dataset.name}: {remedy}")
+
+
+def named_id(named: str, ids: Collection[str], what: str) -> str:
+    """The id, or the one alone that begins so.
+
+    Args:
+        what: they are ids of.
+    Raises:
+        LcmError: naming those that are like it, where none or several are meant.
+    """
+    meant = [named] if named in ids else [one for one in ids if named and one.startswith(named)]
+    if len(meant) == 1:
+        return meant[0]
+    found = process.extract(named, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR)
+    offered = meant[:_OFFERED] or [one for one, _, _ in found]
+    told = f"names {len(meant)}" if meant else "names none"
+    remedy = f"did you mean {', '.join(offered)}?" if offered else "name an id as the dataset has it"
+    raise LcmError(f"expect={named} {told} of {what}: {remedy}")
+
+
+def _begins(query: Query, named: str, wanted: str) -> bool:
+    return query.query_id.startswith(named) or _plain(query.text).startswith(wanted)
+
+
+def _like(dataset: Dataset, wanted: str) -> list[Query]:
+    """Those whose ids are like it, then those whose words are."""
+    ids = {i: query.query_id.casefold() for i, query in enumerate(dataset.queries)}
+    texts = {i: _plain(query.text) for i, query in enumerate(dataset.queries)}
+    found = process.extract(wanted, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR_ID)
+    found += process.extract(wanted, texts, scorer=fuzz.WRatio, limit=_OFFERED, score_cutoff=_NEAR)
+    return [dataset.queries[i] for i in dict.fromkeys(i for _, _, i in found)][:_OFFERED]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
 
 _OWN = {"expect": "ID", "run": "RUN", "budget": "TOKENS", "traces": "N", RUNS_COMMAND: "[PROGRAM,ARGUMENT]"}
 _TRACES = 20
@@ -81,7 +151,7 @@ def main(arguments: Sequence[str]) -> int:
             assert word is not None
             _of_question(run, word, command)
     except ValueError as error:  # of a setting that meant something then
-        raise LcmError(f"{run.kept.folder}: the code has changed since ({error}); run `lcm evaluate` again") from error
+        raise LcmError(f"{run.run.folder}: the code has changed since ({error}); run `lcm evaluate` again") from error
     return 0
 
 
@@ -119,7 +189,7 @@ def _newest() -> Path:
 def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
     queries, done = judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
     if not queries:
-        raise LcmError(f"{run.kept.folder} has no judged questions: name one, and what was to be found: --expect ID")
+        raise LcmError(f"{run.run.folder} has no judged questions: name one, and what was to be found: --expect ID")
     with progress() as show:
 
         def count(placed: int) -> None:
@@ -129,10 +199,10 @@ def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
 
         rows = losses(run.experiment.evaluator, count, run.require_same)
     if output().is_json:
-        tell_json(losses_record(run.kept.folder, rows))
+        tell_json(losses_record(run.run.folder, rows))
     else:
         texts = {query.query_id: query.text for query in run.experiment.evaluator.dataset.queries}
-        show_losses(run.kept.folder, rows, counted(rows), texts)
+        show_losses(run.run.folder, rows, counted(rows), texts)
     if command.overrides:
         _log(run, rows, command)
 
@@ -141,7 +211,7 @@ def _log(run: RepeatedRun, rows: pl.DataFrame, command: CommandArguments) -> Non
     """Log the questions that lose most."""
     tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
     named = most_missed(rows, command.number("traces") or _TRACES)
-    where = tracking.log_retrievals(run.kept.folder, list(retrievals(run.experiment.evaluator, rows, named)))
+    where = tracking.log_retrievals(run.run.folder, list(retrievals(run.experiment.evaluator, rows, named)))
     if where:
         say(f"Logged: {where}")
 
@@ -153,7 +223,7 @@ def _of_question(run: RepeatedRun, named: str, command: CommandArguments) -> Non
     said = {message.message_id: utterance(message) for one in here for message in one.messages}
     told = _told(run, query, command.settings.get("expect"), command.number("budget"))
     if output().is_json:
-        records = [explanation_record(run.kept.folder, *one) for one in told]
+        records = [explanation_record(run.run.folder, *one) for one in told]
         tell_json(records[0] if "expect" in command.settings else records)
     else:
         for found, contexts in told:
@@ -178,7 +248,7 @@ def _told(
                 known = [*said, *asked.memory.documents["document_id"]]
                 names = [named_id(expected, known, f"the messages and documents of workspace {query.workspace_id!r}")]
             found = [explained(asked, name, said) for name in names]
-            run.require_same(asked, found[0].answers)
+            run.require_same(found[0].traced)
             missed = [one for one in found if one.place != FOUND]
             told = [(one, _contexts(run, asked, one, budget)) for one in missed or found]
         show("replaying", 1, 1)

@@ -19,12 +19,6 @@ READ_BY_ITS_HOLDER = {
         f"{estimator}.image_tokens": "lcm/transcript/message_tokens.py"
         for estimator in ("CodePoints", "Recorded", "ScriptAware", "ScriptChars", "Utf16Units", "Utf8Bytes")
     },
-    "KnownItem.n": "eval/questions/making/question_set.py",
-    "LaterMention.n": "eval/questions/making/question_set.py",
-    "SelfRetrieval.n": "eval/questions/making/question_set.py",
-    "Successor.n": "eval/questions/making/question_set.py",
-    "ToolResult.n": "eval/questions/making/question_set.py",
-    "Written.n": "eval/questions/making/question_set.py",
     "RoutedRanking.hybrid": "lcm/retrieval/ranking/routed.py",
     "RoutedRanking.tag": "lcm/retrieval/ranking/routed.py",
     "RoutedRanking.vector": "lcm/retrieval/ranking/routed.py",

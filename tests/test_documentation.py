@@ -154,7 +154,7 @@ def help_examples() -> list[list[str]]:
 
 
 def test_help_texts_have_examples_of_all_that_is_composed() -> None:
-    assert {example[0] for example in help_examples()} >= {"grep", "benchmark", *COMPOSED}
+    assert {example[0] for example in help_examples()} >= {"grep", *COMPOSED}
 
 
 @pytest.mark.parametrize("arguments", [one for one in help_examples() if one[0] in COMPOSED], ids=" ".join)
@@ -283,7 +283,7 @@ def test_tests_that_pages_name_exist() -> None:
 @pytest.mark.full
 @pytest.mark.skipif("LCM_DATASETS_DIR" not in os.environ, reason="it measures on LoCoMo")
 def test_the_experiment_on_published_figures_gives_what_the_results_say(tmp_path: Path) -> None:
-    script = ROOT / "docs" / "experiments" / "published_bm25.py"
+    script = ROOT / "experiments" / "published_bm25.py"
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     results = (ROOT / "docs" / "results.md").read_text()

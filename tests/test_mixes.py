@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from docs.experiments.mixed_knobs import pairs, turned
-from docs.experiments.random_mixes import (
+from experiments.mixed_knobs import pairs, turned
+from experiments.random_mixes import (
     APART,
     NEEDS,
     Mix,

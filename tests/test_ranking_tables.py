@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-EXPERIMENTS = str(ROOT / "docs" / "experiments")
+EXPERIMENTS = str(ROOT / "experiments")
 
 
 @pytest.fixture

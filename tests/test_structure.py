@@ -1,6 +1,7 @@
 """The shape of the tree: which way imports point, where code lies, that all is reached, and how long files are."""
 
 import ast
+import importlib
 import json
 import re
 import subprocess
@@ -11,6 +12,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +29,7 @@ ONLY_IN = {
     "uvicorn": {"eval.loopback"},
     "mcp": {"lcm.plugins.mcp_server", "eval.external.mcp"},
     "mlflow": {
-        "eval.tracking.local_database",
+        "eval.tracking.place",
         "eval.tracking.mlflow_log",
         "eval.tracking.mlflow_traces",
         "eval.tracking.registry",
@@ -44,9 +46,9 @@ FLOORS = {
             compaction context memory plugins __main__
         """,
         "eval": """
-            significance kappa stopwatch loopback download mirror worker_process exchange questions dataset executor
-            cache replay answering measures models external judging arms experiment ladder evaluate tracking comparison
-            regression batch sweep tuning benchmark leaderboard report serving
+            significance stopwatch table loopback download mirror executor questions dataset cache replay answering
+            shape measures run models external judging arms experiment ladder tracking comparison regression batch study
+            leaderboard report serving
         """,
         "pipelines": "config views steps commands",
     }.items()
@@ -58,7 +60,6 @@ FORMATS = {"lcm.transcript.openclaw", "OpenClawReader"}
 """A format of transcripts bears the name of the program that writes it."""
 
 LIBRARY = {
-    "eval.evaluate": "docs/library.md",
     "lcm.transcript.frame": "docs/transcripts.md",
 }
 """What a host or a notebook imports, and the page that says how: no command needs it."""
@@ -72,6 +73,10 @@ def modules() -> Mapping[str, Path]:
     paths = (path for package in FORBIDDEN for path in sorted((ROOT / package).rglob("*.py")))
     named = ((".".join(path.relative_to(ROOT).with_suffix("").parts), path) for path in paths)
     return {name.removesuffix(".__init__"): path for name, path in named}
+
+
+DOORS = ("lcm", "eval")
+"""Packages whose `__init__` gives names of what lies inside, when these are asked for: it is above all floors."""
 
 
 @cache
@@ -91,8 +96,8 @@ def imports() -> Mapping[str, set[str]]:
 
 
 def own(module: str) -> set[str]:
-    """The modules of this project that a module imports."""
-    return imports()[module] & modules().keys() - {module}
+    """The modules of this project that a module imports; the version, which lies in a door, is of no floor."""
+    return imports()[module] & modules().keys() - {module, *DOORS}
 
 
 def targets(node: object) -> Iterator[str]:
@@ -224,6 +229,25 @@ def test_a_foreign_package_is_imported_in_one_place() -> None:
         for package in ONLY_IN.keys() & {name.split(".")[0] for name in imports()[module]}:
             found[package].add(module)
     assert found == ONLY_IN
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_a_door_gives_what_a_type_checker_sees(package: str) -> None:
+    door = importlib.import_module(package)
+    told = ast.parse(Path(door.__file__ or "").read_text())
+    seen = {
+        alias.name: node.module
+        for block in told.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == door.DOOR
+    assert all(getattr(door, name).__name__ == name for name in door.DOOR)
+    assert door.DOOR.keys() < set(dir(door))
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Nothing'"):
+        getattr(door, "Nothing")  # noqa: B009
 
 
 def test_importing_brings_in_nothing_heavy() -> None:

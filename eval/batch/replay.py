@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, NamedTuple, Self
 
-from eval.batch.reading import SourceReader
+from eval.batch.sources import SourceReader
 from eval.replay.per_turn import turns
 from lcm.compaction.summarizer.t5 import Routed
 from lcm.compaction.window import StoredWindow

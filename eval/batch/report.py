@@ -1,17 +1,138 @@
-"""What a batch did to each conversation: a ledger while it is under way, a Parquet file at its end."""
+"""What a batch did to each conversation: ledgers while it is under way, a Parquet file and a run folder at its end."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from eval.batch.ledger import Ledger
-from eval.batch.reading import SourceReader
-from lcm.encoding import well_formed
+from eval.batch.sources import SourceReader
+from eval.run import CONFIG, SUMMARY, commit, environment, read_summary, write_frame, write_json, write_summary
+from eval.tracking.entry import title
+from lcm.encoding import to_json, well_formed
+from lcm.faults import naming
+from lcm.files import private, write_text, written_whole
+from lcm.given import plain_bytes
 from lcm.records.summary import LEVELS
 from lcm.store.store import Store
+
+
+class LedgerContent(NamedTuple):
+    """What a ledger holds."""
+
+    rows: list[dict[str, Any]]
+    ended: frozenset[str]
+    """The digests of the sources whose rows are all there."""
+    damaged: tuple[str, ...]
+    """The places of lines that are not as they were written."""
+    whole: bytes
+    """The lines that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What became of each source of a shard that was read to its end, in lines that only grow, beside its store.
+
+    The rows of a source are followed by a line that says how many they are, and their sum: a source counts whose rows
+    are all there as they were written. Whatever else lies between, cut short by a crash or damaged since, is passed
+    over, and its sources are read again, which repeats nothing that is in the store.
+    """
+
+    path: Path
+
+    @private()
+    def add(self, digest: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Put the rows of a source that was read to its end behind those that are there, and on disk."""
+        lines = [to_json(row).encode() + b"\n" for row in rows]
+        end = {"ended": digest, "rows": len(lines), "sha256": _sum(digest, lines)}
+        with naming(self.path), self.path.open("ab") as file:
+            before = file.tell()
+            try:
+                if before and not _ends_whole(self.path):
+                    file.write(b"\n")  # behind what a crash cut short
+                file.writelines([*lines, to_json(end).encode() + b"\n"])
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                os.truncate(self.path, before)
+                raise
+
+    def read(self) -> LedgerContent:
+        """All that is as it was written; nothing where there is no file."""
+        try:
+            with naming(self.path):
+                content = plain_bytes(self.path)
+        except FileNotFoundError:
+            content = b""
+        rows: list[dict[str, Any]] = []
+        ended: list[str] = []
+        whole: list[bytes] = []
+        damaged: list[int] = []
+        waiting: list[tuple[int, bytes]] = []
+        """Lines since the last end."""
+        for number, line in enumerate(content.splitlines(keepends=True), start=1):
+            end = _end(line)
+            if end is None:
+                waiting.append((number, line))
+                continue
+            digest, count, sha256 = end
+            before = len(waiting) - count
+            lines = [one for _, one in waiting[before:]] if before >= 0 else []
+            if before >= 0 and _sum(digest, lines) == sha256:
+                rows += [json.loads(one) for one in lines]
+                ended.append(digest)
+                whole += [*lines, line]
+                damaged += [at for at, one in waiting[:before] if not _is_row(one)]
+            else:
+                damaged += [at for at, one in waiting if not _is_row(one)] or [number]
+            waiting = []
+        damaged += [at for at, one in waiting if not _is_row(one)]
+        return LedgerContent(rows, frozenset(ended), tuple(f"line {at}" for at in damaged), b"".join(whole))
+
+    def mend(self) -> LedgerContent:
+        """Read it, and leave nothing in it but what is as it was written."""
+        content = self.read()
+        if content.damaged:
+            with written_whole(self.path) as file:
+                file.write(content.whole)
+        return content
+
+
+def _sum(digest: str, lines: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"".join([digest.encode(), b"\n", *lines])).hexdigest()
+
+
+def _end(line: bytes) -> tuple[str, int, str] | None:
+    """What a line says of the rows before it; None where it is no such line, or not as it was written."""
+    if b'"ended"' not in line or not line.endswith(b"\n"):
+        return None
+    try:
+        told = json.loads(line)
+        digest, count, sha256 = told["ended"], told["rows"], told["sha256"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    is_one = isinstance(digest, str) and isinstance(count, int) and isinstance(sha256, str) and count >= 0
+    return (digest, count, sha256) if is_one else None
+
+
+def _is_row(line: bytes) -> bool:
+    try:
+        return line.endswith(b"\n") and "digest" in json.loads(line)
+    except (ValueError, TypeError):
+        return False
+
+
+def _ends_whole(path: Path) -> bool:
+    with path.open("rb") as lines:
+        lines.seek(-1, os.SEEK_END)
+        return lines.read(1) == b"\n"
+
 
 REPORT = "report.parquet"
 REPORT_SCHEMA: dict[str, pl.DataType] = {
@@ -86,3 +207,82 @@ def contexts_note(rows: pl.DataFrame) -> str:
 
 def _row(shard: int, reading: SourceReader) -> dict[str, Any]:
     return {"shard": shard, "source": well_formed(str(reading.source.path)), "digest": reading.source.digest}
+
+
+@private()
+def write_compaction_run(
+    folder: Path,
+    rows: pl.DataFrame,
+    source: Mapping[str, str],
+    identity: str,
+    config_text: str,
+    seconds: float,
+    incidents: Mapping[str, int],
+    changed: Mapping[str, Any],
+) -> None:
+    """Write every file of the folder and, last, its summary; a batch that goes on writes it anew.
+
+    Incidents add up over the runs of a batch that came to this.
+
+    Args:
+        folder: of the run.
+        rows: as `eval.batch.report` reads them.
+        source: the name and the digest of all that was taken in.
+        identity: the hash of the configuration.
+        config_text: the configuration as YAML.
+        seconds: that this run of the batch took.
+        incidents: what it survived, by name and times.
+        changed: what of the configuration is not the default.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / CONFIG, config_text)
+    write_json(folder / "environment.json", environment())
+    write_frame(folder / REPORT, rows)
+    kept = rows.filter(pl.col("conversation_id").is_not_null())
+    before, after = (int(kept[name].sum()) for name in ("tokens_before", "tokens_after"))
+    depths = int(kept["summaries_by_depth"].list.len().max() or 0)  # type: ignore[arg-type]  # whole numbers
+    counts = {
+        "conversations": kept.height,
+        "contexts_compacted": kept.filter(pl.col("summaries_by_depth").list.sum() > 0).height,
+        "messages": int(kept["messages"].sum()),
+        "refused": rows.height - kept.height,
+        "tokens_before": before,
+        "tokens_after": after,
+        "tokens_saved": before - after,
+        "summaries": int(kept["summaries_by_depth"].list.sum().sum()),
+        "depth": depths,
+        **{f"level_{level}": int(kept[f"level_{level}"].sum()) for level in LEVELS},
+    }
+    ratio = before / after if after else 1.0
+    contexts = f"{counts['contexts_compacted']} of {counts['conversations']} contexts, {ratio:.2f} times smaller"
+    survived = Counter(incidents_of(folder))
+    survived.update(incidents)
+    summary: dict[str, Any] = {
+        "dataset": {"name": source["name"], "protocol": "compact", "digest": source["digest"]},
+        "title": title([f"compaction into {source['name']}"], [], [contexts]),
+        "config_hash": identity,
+        "changed": dict(changed),
+        "commit": commit(),
+        "tags": {"mlflow.source.name": "lcm compact"},
+        "counts": counts,
+        "incidents": dict(sorted(survived.items())),
+        "flags": [contexts_note(rows)],
+        "measures": {"compression_ratio": {"value": ratio, "n": kept.height, "low": None, "high": None}},
+        "arms": {},
+        "categories": {},
+        "timing": {"latency_ms": {}, "seconds": {"compact": seconds}},
+    }
+    write_summary(folder, summary, time.time() - seconds)
+
+
+def tells_of(folder: Path, source: Mapping[str, str]) -> bool:
+    """Whether the summary of a folder is of all that was taken in, and no more."""
+    return (folder / SUMMARY).exists() and read_summary(folder)["dataset"].get("digest") == source["digest"]
+
+
+def incidents_of(folder: Path) -> dict[str, int]:
+    """What the runs of a batch survived, by name and times; of a folder without a summary nothing is known."""
+    if not (folder / SUMMARY).exists():
+        return {}
+    incidents: dict[str, int] = read_summary(folder).get("incidents", {})
+    return incidents

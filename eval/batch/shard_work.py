@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from eval.batch.ledger import Ledger, LedgerContent
-from eval.batch.reading import SourceReader, opened
 from eval.batch.replay import Replay, ReplayParts, Triggers
-from eval.batch.report import conversation_row, refused_row
-from eval.batch.sharding import Shard, TranscriptSource
+from eval.batch.report import Ledger, LedgerContent, conversation_row, refused_row
+from eval.batch.sources import Shard, SourceReader, TranscriptSource, opened
 from eval.mirror import Mirror
 from lcm.compaction import work
 from lcm.compaction.work import in_lockstep

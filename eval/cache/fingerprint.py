@@ -29,8 +29,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 _OURS = ("lcm", "eval")
 _IMPORT = re.compile(r"^\s*(?:from ((?:lcm|eval)[\w.]*) import (\([^)]*\)|[^\n]*)|import ((?:lcm|eval)[\w.]*))", re.M)
 _PACKAGES = (
-    "bm25s", "hnswlib", "ir-measures", "markdown-it-py", "numpy", "onnxruntime", "optimum", "polars", "PyStemmer",
-    "pytrec-eval-terrier", "rapidfuzz", "regex", "rouge-score", "tokenizers", "torch", "transformers",
+    "bm25s", "hnswlib", "markdown-it-py", "numpy", "onnxruntime", "optimum", "polars", "PyStemmer",
+    "rapidfuzz", "regex", "rouge-score", "tokenizers", "torch", "transformers",
 )  # fmt: skip
 """Libraries that numbers depend on."""
 _READ_AT_ONCE = 1 << 20

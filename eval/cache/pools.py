@@ -12,6 +12,7 @@ from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache
 from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Expansion, Ranker, Source, Stage
+from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.ranking.pipeline import passed
 from lcm.retrieval.source.indexes import describe
 
@@ -79,9 +80,8 @@ class CachedSource:
             settings = identity.of(self.source)
         except Unidentified:
             return None
-        asked = [identity.of(batch.queries), batch.scopes, batch.is_in_session, batch.embedding_error is None]
-        seen = batch.documents.select("document_id").hash_rows(seed=0).to_numpy()
-        return digest([self.memory_key, settings, asked, identity.of(seen)], identity.modules)
+        asked = [_digest_of(batch.queries), batch.scopes, batch.is_in_session, batch.embedding_error is None]
+        return digest([self.memory_key, settings, asked, _digest_of_ids(batch.documents)], identity.modules)
 
     def _pool(self, key: str, batch: Batch) -> pl.DataFrame:
         def made() -> tuple[pl.DataFrame, Counter[str]]:
@@ -94,6 +94,12 @@ class CachedSource:
         frame, incidents = self.frames.frame("pools", key, made, in_memory=True)
         batch.incidents.update(incidents)
         return frame
+
+
+_digest_of = KeptBeside[pl.DataFrame, Any](lambda frame: Fingerprint().of(frame), 64)
+_digest_of_ids = KeptBeside[pl.DataFrame, Any](
+    lambda frame: Fingerprint().of(frame.select("document_id").hash_rows(seed=0).to_numpy()), 64
+)
 
 
 def with_cached_pools(ranking: Ranker, frames: FrameCache, memory_key: str) -> Ranker:

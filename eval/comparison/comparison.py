@@ -1,18 +1,22 @@
-"""Several systems side by side: which is better than the baseline by what, which worse, and what each costs."""
+"""Several systems side by side: which is better than the baseline by what, which worse, and what each costs.
+
+A run's system is held against its own control arms in the same way.
+"""
 
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
-from eval.comparison.agreement import disagreements, shared_queries, unknown_settings
-from eval.comparison.pairing import Pairing
-from eval.comparison.side import Side
+from eval.comparison.pairing import Pairing, comparable, disagreements, shared_queries, unknown_settings
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry
-from eval.measures.names import ANSWER_HEADLINE, EXTERNAL_MEMORY, kind_of
+from eval.measures.names import ANSWER_HEADLINE, EXTERNAL_MEMORY, SYSTEM_ARM, kind_of
+from eval.run import Run
+from eval.table import interval
 from lcm.errors import LcmError
 
 _USUAL = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
@@ -29,7 +33,7 @@ _RESAMPLES = 10_000
 class Standing:
     """A side among the others."""
 
-    side: Side
+    side: Run
     is_baseline: bool
     means: Mapping[str, Entry]
     """Measure -> value, n, low, high, over the questions that all sides were asked."""
@@ -110,7 +114,7 @@ class Comparison:
 
 
 def compared(
-    sides: Sequence[Side],
+    sides: Sequence[Run],
     by: str | None = None,
     measures: Sequence[str] = (),
     cluster: Literal["none", "workspace"] = "none",
@@ -194,7 +198,7 @@ def _comparable(means: Sequence[Mapping[str, Entry]], rows: pl.DataFrame, by: st
     return own["value"] if row["n"] == base["n"] == own["n"] else base["value"] + float(row["difference"])
 
 
-def _differences(baseline: Side, side: Side) -> list[str]:
+def _differences(baseline: Run, side: Run) -> list[str]:
     """What two sides were not made alike in, and may differ by.
 
     Raises:
@@ -211,7 +215,7 @@ def _differences(baseline: Side, side: Side) -> list[str]:
     return told
 
 
-def _is_same(sides: Sequence[Side], queries: pl.DataFrame, measure: str) -> bool:
+def _is_same(sides: Sequence[Run], queries: pl.DataFrame, measure: str) -> bool:
     """Whether no question has another value at any side."""
     columns = ["query_id", "value"]
     first, *others = (
@@ -221,7 +225,7 @@ def _is_same(sides: Sequence[Side], queries: pl.DataFrame, measure: str) -> bool
     return all(one.equals(first) for one in others)
 
 
-def _unknown(measure: str, known: Sequence[str], sides: Sequence[Side]) -> str:
+def _unknown(measure: str, known: Sequence[str], sides: Sequence[Run]) -> str:
     """That some sides lack a measure, and which, where others have it."""
     lacking = [side.name for side in sides if measure not in side.measures]
     where = f"; without it: {', '.join(lacking)}" if len(lacking) < len(sides) else ""
@@ -241,3 +245,48 @@ def _chosen(known: Sequence[str], by: str | None, measures: Sequence[str]) -> li
         answers = [name for name in ANSWER_HEADLINE if name in known]
         chosen = [name for name in (*usual, *answers, *contexts) if name is not None] or list(known[:_MOST_OTHERS])
     return list(dict.fromkeys([*([by] if by else []), *chosen]))
+
+
+BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER_HEADLINE)
+"""Of rankings and of answers: the first of each that a run has is what its arms are held by."""
+
+
+def against_controls(folder: Path, summary: Mapping[str, Any]) -> list[str]:
+    """A line for rankings and one for answers: by recall@10 better than which arms, by how much, worse than which, and
+    which it cannot be told from.
+
+    The system is held against each arm query by query, as `lcm compare` holds systems. None is told where there is no
+    arm, or nothing that both are measured by.
+    """
+    measures = [next((name for name in names if name in summary["measures"]), None) for names in BY]
+    told = (_against(folder, summary, measure) for measure in measures if measure is not None)
+    return [line for line in told if line is not None]
+
+
+def _against(folder: Path, summary: Mapping[str, Any], measure: str) -> str | None:
+    arms = [arm for arm, measures in summary["arms"].items() if measure in measures]
+    if not arms:
+        return None
+    system = comparable(folder, SYSTEM_ARM)
+    values = system.per_query.filter(measure=measure).select("arm", "query_id", "measure", "value")
+    of_arms = [system.having(arm, values=values.filter(arm=arm).drop("arm")) for arm in arms]
+    pairing = Pairing()
+    rows = pairing.rows(system, of_arms, [measure])
+    if rows.is_empty():
+        return None
+    named = _named(arms, rows)
+    words = {"worse": "better than", "better": "worse than", "cannot tell": "not told from", "same": "the same as"}
+    parts = [f"{word} {', '.join(named[verdict])}" for verdict, word in words.items() if verdict in named]
+    corrected = f" (paired by query, p < {pairing.alpha:g}, Holm over {len(rows)} arms)" if len(rows) > 1 else ""
+    return f"by {measure} the system is {'; '.join(parts)}{corrected}"
+
+
+def _named(arms: Sequence[str], rows: pl.DataFrame) -> dict[str, list[str]]:
+    """The arm's verdict beside the system -> arms with how far the system is above each, the nearest first."""
+    found: dict[str, list[tuple[float, str]]] = {}
+    for row in rows.iter_rows(named=True):
+        arm, above = arms[row["side"]], -row["difference"]
+        ends = {"low": None, "high": None} if row["low"] is None else {"low": -row["high"], "high": -row["low"]}
+        text = arm if row["verdict"] == "same" else f"{arm} {above:+.3f} {interval({**row, **ends})}"
+        found.setdefault(row["verdict"], []).append((abs(above), text))
+    return {verdict: [text for _, text in sorted(of)] for verdict, of in found.items()}

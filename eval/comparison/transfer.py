@@ -1,19 +1,21 @@
 """Whether a gain reappears elsewhere: default and tuned, here and in another memory, over the same questions."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from eval.comparison.agreement import shared_queries
-from eval.comparison.pairing import Pairing
-from eval.comparison.side import Side
+from eval.comparison.pairing import Pairing, shared_queries
+from eval.run import Run, commit, write_json, write_summary
 from eval.significance import bootstrap_ratio
+from eval.tracking.entry import dataset_tags
 from lcm.errors import LcmError
+from lcm.files import private
 
 _USUAL = ("recall@10", "nDCG@10")
 """Measures that are told unless others are asked for; where both lack, all that are no cost."""
@@ -48,9 +50,7 @@ class Transfer:
     notes: tuple[str, ...] = ()
 
 
-def transferred(
-    here: tuple[Side, Side], there: tuple[Side, Side], measures: Sequence[str], pairing: Pairing
-) -> Transfer:
+def transferred(here: tuple[Run, Run], there: tuple[Run, Run], measures: Sequence[str], pairing: Pairing) -> Transfer:
     """How much of each measure's gain reappears.
 
     Args:
@@ -81,7 +81,7 @@ def transferred(
     return Transfer(tuple(gains), pairing.confidence, pairing.alpha)
 
 
-def told_measures(default: Side, tuned: Side, asked: Sequence[str]) -> Sequence[str]:
+def told_measures(default: Run, tuned: Run, asked: Sequence[str]) -> Sequence[str]:
     """Those that are asked for; else the usual ones.
 
     Raises:
@@ -95,7 +95,7 @@ def told_measures(default: Side, tuned: Side, asked: Sequence[str]) -> Sequence[
     return asked or usual or [name for name in known if directions.get(name) != "lower"] or known
 
 
-def _table(sides: Sequence[Side], measures: Sequence[str], queries: pl.DataFrame) -> pl.DataFrame:
+def _table(sides: Sequence[Run], measures: Sequence[str], queries: pl.DataFrame) -> pl.DataFrame:
     """The questions of which every side has every measure's value, with columns `PLACE MEASURE` of the four."""
     table = queries.select("query_id", "workspace_id")
     for place, side in enumerate(sides):
@@ -105,7 +105,7 @@ def _table(sides: Sequence[Side], measures: Sequence[str], queries: pl.DataFrame
     return table
 
 
-def _silent(sides: Sequence[Side], measure: str) -> Gains:
+def _silent(sides: Sequence[Run], measure: str) -> Gains:
     silent = [side.name for side in sides if measure not in side.measures]
     why = f"no value of it: {', '.join(silent)}" if silent else "no question has a value on all four sides"
     return Gains(measure, 0, None, None, why_untold=why)
@@ -141,3 +141,63 @@ def _clusters(table: pl.DataFrame, pairing: Pairing) -> npt.NDArray[np.int64] | 
 
 def _end(end: float) -> float | None:
     return end if math.isfinite(end) else None
+
+
+JSON = "transfer.json"
+_OF_A_ROW = ("baseline", "candidate", "difference", "low", "high", "p_holm", "verdict")
+
+
+@private()
+def write_transfer(
+    folder: Path,
+    name: str,
+    found: Transfer,
+    told: Mapping[str, Any],
+    dataset: Mapping[str, Any],
+    began_unix_s: float | None = None,
+) -> dict[str, Any]:
+    """Write transfer.json and, last, the summary; returns what was found as plain data.
+
+    Args:
+        told: where it went and what was lost: further keys of transfer.json.
+        dataset: its identity.
+        began_unix_s: when the command began; None: nobody needs to know.
+    """
+    record = {
+        "name": name,
+        **told,
+        "dataset": dict(dataset),
+        "gains": [_record(gains) for gains in found.gains],
+        "confidence": found.confidence,
+        "alpha": found.alpha,
+        "notes": list(found.notes),
+    }
+    write_json(folder / JSON, record)
+    summary = {
+        "kind": "transfer",
+        "name": name,
+        "dataset": dict(dataset),
+        "commit": commit(),
+        "metrics": dict(_metrics(found.gains)),
+        "params": {"target": told["target"], "dataset": dataset["name"]},
+        "tags": dataset_tags(dataset),
+        "notes": list(found.notes),
+    }
+    write_summary(folder, summary, began_unix_s)
+    return record
+
+
+def _record(gains: Gains) -> dict[str, Any]:
+    record = asdict(gains)
+    for place in ("here", "there"):
+        if record[place] is not None:
+            record[place] = {name: record[place][name] for name in _OF_A_ROW}
+    return record
+
+
+def _metrics(found: Sequence[Gains]) -> Iterator[tuple[str, float]]:
+    for gains in found:
+        told: dict[str, float | None] = {"share": gains.share, "share_low": gains.low, "share_high": gains.high}
+        for place, row in (("here", gains.here), ("there", gains.there)):
+            told[f"gain_{place}"] = None if row is None else row["difference"]
+        yield from ((f"{gains.measure}.{name}", value) for name, value in told.items() if value is not None)

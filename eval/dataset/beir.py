@@ -1,25 +1,46 @@
-"""A folder in the layout of BEIR or MTEB: every document a message, every query with its judgements."""
+"""Folders as BEIR and MTEB publish them: every document a message, every query with its judgements.
 
+Read are BEIR's own layout (corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv), and MTEB's of today: each of corpus, queries,
+qrels (or default), top_ranked and instruction a file or a folder of files by split, JSON Lines or Parquet, before which
+the name of a subset may stand (`en-corpus`). Written is BEIR's, with top_ranked.jsonl and instruction.jsonl beside it.
+"""
+
+import csv
 import hashlib
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import io
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
 
-from eval.dataset.card import Card
-from eval.dataset.collected import CORPUS_ID
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
-from eval.exchange.beir import read_beir
-from eval.exchange.collection import Collection
+from eval.dataset.card import Card, read_card, text_digest
+from eval.dataset.collection import (
+    CANDIDATES_SCHEMA,
+    CORPUS_ID,
+    CORPUS_SCHEMA,
+    INSTRUCTIONS_SCHEMA,
+    JUDGED_SCHEMA,
+    QUERIES_SCHEMA,
+    Collection,
+)
+from eval.dataset.dataset import Dataset, Draft, frame_of, opaque_id, text_message
+from eval.dataset.files import Record, json_lines
+from lcm import given_parquet
 from lcm.clock import EPOCH
+from lcm.encoding import to_json
 from lcm.errors import DatasetError
-from lcm.given import opened_as_is
-from lcm.records.conversation import Message, Part, Transcript
+from lcm.files import written_whole
+from lcm.given import is_given, opened_as_is
+from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 
+_ENDINGS = (".jsonl", ".jsonl.gz", ".parquet", ".tsv")
+_QREL = ("query-id", "corpus-id", "score")
 ASKED_AT = EPOCH + timedelta(days=1)
 """After all was said: nothing in a collection is dated."""
 _IDENTICAL = "queries have the id of a document, which is not ranked for them (dataset.ignore_identical_ids)"
@@ -44,20 +65,14 @@ class Beir:
     ignore_identical_ids: bool = True
     """Rank no document for a query of the same id, as BEIR does: in ArguAna and Quora the query is that document."""
 
-    card: ClassVar[Card] = Card(
-        name="beir",
-        title="a folder in the layout of BEIR or MTEB: corpus, queries, qrels, and top_ranked where there is one",
-        licence="that of the files",
-        origin="the folder that dataset.directory names",
-        how_to_get="publish one, download one, or write one: lcm datasets write dataset=locomo to=FOLDER",
-        files=(),
-    )
+    card: ClassVar[Card] = read_card("beir")
 
     def load(self) -> Dataset:
         if self.directory is None:
             raise DatasetError("dataset.directory names no folder: set it to one that holds corpus, queries and qrels")
         whole = read_beir(Path(self.directory).expanduser(), self.split, self.subset)
-        notes = {}
+        draft = Draft()
+        notes = draft.counts
         judged = whole.qrels.filter(pl.col("query_id").is_in(whole.queries["query_id"].implode()))
         judged = judged.filter(pl.col("document_id").is_in(whole.corpus["document_id"].implode()))
         notes["judgements name a query or document that is not there"] = len(whole.qrels) - len(judged)
@@ -70,49 +85,34 @@ class Beir:
             asked = offered
         workspaces, of_query = _workspaces(asked["query_id"], candidates)
         native = {row["document_id"]: row for row in whole.corpus.iter_rows(named=True)}
-        transcripts = tuple(_transcript(name, native, documents) for name, documents in workspaces.items())
+        draft.transcripts += [_transcript(name, native, documents) for name, documents in workspaces.items()]
         inside: dict[str, Container[str]] = {
             name: native if documents is None else set(documents) for name, documents in workspaces.items()
         }
         identical = {one for one, place in of_query.items() if self.ignore_identical_ids and one in inside[place]}
         notes[_IDENTICAL] = len(identical)
         instructions = {} if whole.instructions is None else dict(whole.instructions.iter_rows())
-        queries = tuple(
-            Query(
-                query_id,
-                self._asked(text, instructions.get(query_id)),
-                ASKED_AT,
-                of_query[query_id],
-                shown_message_ids=(_message_id(query_id),) if query_id in identical else (),
-            )
-            for query_id, text in asked.iter_rows()
-        )
-        qrels, out, own = [], 0, 0
+        for query_id, text in asked.iter_rows():
+            instruction = instructions.get(query_id) if self.instructions else None
+            words = f"Instruct: {instruction}\nQuery: {text}" if instruction else text
+            shown = (_message_id(query_id),) if query_id in identical else ()
+            draft.queries.append(Query(query_id, words, ASKED_AT, of_query[query_id], shown_message_ids=shown))
+        out = own = 0
         for query_id, document_id, relevance in judged.iter_rows():
-            if query_id in of_query:
-                if document_id in inside[of_query[query_id]]:
-                    qrels.append((query_id, _message_id(document_id), max(relevance, 0)))
-                    own += relevance > 0 and query_id == document_id and query_id in identical
-                else:
-                    out += relevance > 0
+            if query_id not in of_query:
+                continue
+            if document_id not in inside[of_query[query_id]]:
+                out += relevance > 0
+                continue
+            draft.qrels.append((query_id, _message_id(document_id), max(relevance, 0)))
+            own += relevance > 0 and query_id == document_id and query_id in identical
         notes["relevant documents are not among their query's candidates"] = out
         notes["relevant documents have the id of their query, and cannot be found"] = own
         protocol = (
             f"split={self.split} subset={self.subset} instructions={self.instructions} "
             f"ignore_identical_ids={self.ignore_identical_ids} unit=document"
         )
-        return Dataset(
-            name=self.card.name,
-            protocol=protocol,
-            digest=_digest(whole.files, protocol),
-            transcripts=transcripts,
-            queries=queries,
-            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
-            notes=tuple(f"{count} {what}" for what, count in notes.items() if count),
-        )
-
-    def _asked(self, text: str, instruction: str | None) -> str:
-        return f"Instruct: {instruction}\nQuery: {text}" if self.instructions and instruction else text
+        return draft.dataset(self.card.name, protocol, _digest(whole.files, protocol))
 
 
 def _candidates(whole: Collection) -> dict[str, tuple[str, ...]] | None:
@@ -150,14 +150,8 @@ def _transcript(name: str, native: Mapping[str, Mapping[str, str]], documents: S
 def _message(row: Mapping[str, str], session: str) -> Message:
     text = " ".join(filter(None, (row["title"], row["text"])))
     document = {"_id": row["document_id"], "title": row["title"], "text": row["text"]}
-    return Message(
-        message_id=_message_id(row["document_id"]),
-        role="user",
-        content=text,
-        session_id=session,
-        parts=(Part("text", text=text),),
-        envelope={"native": document, "slots": {}, CORPUS_ID: row["document_id"]},
-    )
+    said = text_message(_message_id(row["document_id"]), session, text, document)
+    return replace(said, envelope={**said.envelope, CORPUS_ID: row["document_id"]})
 
 
 def _message_id(document_id: str) -> str:
@@ -170,4 +164,176 @@ def _digest(files: Sequence[Path], protocol: str) -> str:
     for path in files:
         with opened_as_is(path) as content:
             digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    return hashlib.sha256("\n".join([*digests, protocol]).encode()).hexdigest()
+    return text_digest(*digests, protocol)
+
+
+def read_beir(directory: Path, split: str = "test", subset: str | None = None) -> Collection:
+    """Read the folder of a collection.
+
+    Args:
+        split: of the qrels, and of all that lies in files by split; where there is one split alone, that one.
+        subset: of an MTEB folder that holds several, `en` for `en-corpus`; or a folder with queries of its own.
+    Raises:
+        DatasetError: naming what is missing, or the record that is wrong.
+    """
+    found = _Folder(directory, split, subset)
+    corpus, queries, qrels = found.needed("corpus"), found.needed("queries"), found.needed("qrels", "default")
+    ranked, instructions = found.rows("top_ranked"), found.rows("instruction")
+    candidates = [(_words(row, "query-id"), [*map(str, row.get("corpus-ids", list))]) for row in ranked]
+    told = [(_words(row, "query-id"), _words(row, "instruction")) for row in instructions]
+    return Collection(
+        corpus=_by_id(corpus, "document_id", CORPUS_SCHEMA),
+        queries=_by_id(queries, "query_id", QUERIES_SCHEMA),
+        qrels=_judged(qrels),
+        candidates=frame_of(candidates, CANDIDATES_SCHEMA) if candidates else None,
+        instructions=frame_of(told, INSTRUCTIONS_SCHEMA) if told else None,
+        files=tuple(found.read),
+    )
+
+
+def write_beir(directory: Path, collection: Collection, split: str = "test") -> list[Path]:
+    """Write a collection as BEIR lays one out; returns the files."""
+    documents = collection.corpus.select(_id="document_id", title="title", text="text")
+    files = {"corpus.jsonl": documents, "queries.jsonl": collection.queries.select(_id="query_id", text="text")}
+    if collection.candidates is not None:
+        ranked = collection.candidates.rename({"query_id": "query-id", "document_ids": "corpus-ids"})
+        files["top_ranked.jsonl"] = ranked
+    if collection.instructions is not None:
+        files["instruction.jsonl"] = collection.instructions.rename({"query_id": "query-id"})
+    for name, frame in files.items():
+        with written_whole(directory / name) as file:
+            for row in frame.iter_rows(named=True):
+                file.write(f"{to_json(row)}\n".encode())
+    text = io.StringIO()
+    table = csv.writer(text, delimiter="\t", lineterminator="\n")
+    table.writerow(_QREL)
+    table.writerows(collection.qrels.select("query_id", "document_id", "relevance").iter_rows())
+    qrels = directory / "qrels" / f"{split}.tsv"
+    with written_whole(qrels) as file:
+        file.write(text.getvalue().encode())
+    return [*(directory / name for name in files), qrels]
+
+
+class _Folder:
+    """The tables of a folder, wherever its layout puts them."""
+
+    def __init__(self, directory: Path, split: str, subset: str | None) -> None:
+        self._directory, self._split, self._subset = directory, split, subset
+        self.read: list[Path] = []
+
+    def needed(self, *names: str) -> list[Record]:
+        """All rows of a table that must be there.
+
+        Raises:
+            DatasetError: if it is not.
+        """
+        n_read = len(self.read)
+        rows = self.rows(*names)
+        if len(self.read) == n_read:
+            raise DatasetError(f"{self._directory} holds no {names[0]}{self._remedy(names[0])}")
+        return rows
+
+    def rows(self, *names: str) -> list[Record]:
+        """All rows of the table that is there under one of these names."""
+        files = next(filter(None, map(self._files, names)), [])
+        self.read += files
+        return [row for file in files for row in _rows(file)]
+
+    def _files(self, name: str) -> list[Path]:
+        for place in self._places(name):
+            for ending in _ENDINGS:
+                if is_given(file := place.with_name(place.name + ending), self._directory):
+                    return [file]
+            if place.is_dir():
+                return self._of_split(place)
+        return []
+
+    def _places(self, name: str) -> Iterator[Path]:
+        if self._subset is not None:
+            yield self._directory / f"{self._subset}-{name}"
+            yield self._directory / self._subset / name
+        yield self._directory / name
+
+    def _of_split(self, folder: Path) -> list[Path]:
+        """The files of the split that is asked for, or of the only one."""
+        splits: dict[str, list[Path]] = {}
+        for file in sorted(folder.iterdir()):
+            if file.name.endswith(_ENDINGS) and is_given(file, self._directory):
+                stem = re.sub(r"(-\d+-of-\d+)?(\.jsonl\.gz|\.\w+)$", "", file.name)
+                splits.setdefault(stem, []).append(file)
+        if self._split in splits:
+            return splits[self._split]
+        if len(splits) > 1:
+            raise DatasetError(f"{folder} has no split {self._split!r}; dataset.split may be: {', '.join(splits)}")
+        return next(iter(splits.values()), [])
+
+    def _remedy(self, name: str) -> str:
+        """What else there is: subsets."""
+        if not self._directory.is_dir():
+            return ": there is no such folder"
+        names = (one.name.partition(".")[0] for one in sorted(self._directory.iterdir()))
+        subsets = list(dict.fromkeys(one.removesuffix(f"-{name}") for one in names if one.endswith(f"-{name}")))
+        subsets += [one.parent.name for one in sorted(self._directory.glob(f"*/{name}.*"))]
+        if subsets:
+            return f"; dataset.subset may be: {', '.join(subsets)}"
+        return f": it must have {name}.jsonl, or a folder {name} of JSON Lines, Parquet or tab-separated files"
+
+
+def _rows(file: Path) -> Iterator[Record]:
+    if file.suffix not in (".parquet", ".tsv"):
+        yield from json_lines(file, str(file))
+        return
+    try:
+        if file.suffix == ".tsv":
+            yield from _tsv(file)
+        else:
+            rows = (row for some in given_parquet.rows(file, DatasetError) for row in some.columns.to_pylist())
+            yield from (Record(f"{file} row {number}", row) for number, row in enumerate(rows, start=1))
+    except (UnicodeDecodeError, OSError, pa.ArrowException, csv.Error) as error:
+        raise DatasetError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _tsv(file: Path) -> Iterator[Record]:
+    """BEIR's qrels: a heading, then query, document and score; three fields that end in a number are no heading."""
+    with io.TextIOWrapper(opened_as_is(file), "utf-8-sig", newline="") as lines:
+        for number, row in enumerate(csv.reader(lines, delimiter="\t"), start=1):
+            if not row or (number == 1 and not (len(row) == 3 and re.fullmatch(r"-?\d+", row[2].strip()))):
+                continue
+            if len(row) != 3:
+                raise DatasetError(f"{file} line {number}: expected {', '.join(_QREL)} between tabs, got {row!r}")
+            yield Record(f"{file} line {number}", dict(zip(_QREL, row, strict=True)))
+
+
+def _words(row: Record, *keys: str) -> str:
+    """What stands under the first of the keys that is there."""
+    for key in keys:
+        if (words := row.find_words(key)) is not None:
+            return words
+    raise DatasetError(f"{row.place}: it has no {' or '.join(keys)}, only {', '.join(row.fields) or 'nothing'}")
+
+
+def _judged(rows: Iterable[Record]) -> pl.DataFrame:
+    judged: dict[tuple[str, str], int] = {}
+    for row in rows:
+        pair, score = (_words(row, "query-id"), _words(row, "corpus-id")), row.fields.get("score")
+        try:
+            relevance = float(score)  # type: ignore[arg-type]
+            is_whole = relevance == int(relevance)
+        except (TypeError, ValueError, OverflowError):
+            is_whole = False
+        if not is_whole:
+            raise DatasetError(f"{row.place}: score must be a whole number, got {score!r}")
+        if judged.setdefault(pair, int(relevance)) != relevance:
+            raise DatasetError(f"{row.place}: {pair[1]!r} is judged otherwise for query {pair[0]!r} before")
+    return frame_of([(*pair, score) for pair, score in judged.items()], JUDGED_SCHEMA)
+
+
+def _by_id(rows: Iterable[Record], column: str, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Rows under their ids: each id once."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        name = _words(row, "_id", "id")
+        if name in found:
+            raise DatasetError(f"{row.place}: {name!r} stands there before: ids must be unique")
+        found[name] = {column: name, "title": row.find_words("title") or "", "text": _words(row, "text")}
+    return frame_of([[row[key] for key in schema] for row in found.values()], schema)

@@ -2,14 +2,18 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from lcm.errors import DatasetError
 
 DATASETS_DIR = "LCM_DATASETS_DIR"
+_HERE = Path(__file__).parent
+_CARDS: Mapping[str, Mapping[str, Any]] = tomllib.loads((_HERE / "cards.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +25,6 @@ class PinnedFile:
     sha256: str
     size_bytes: int | None = None
     """None: not known."""
-    address: str | None = None
-    """Where it is published, below the address of its release; None: under its path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,21 @@ class Card:
     """Of a dataset that is taken as people download it: the forms that are known by name."""
 
 
+def read_card(dataset: str) -> Card:
+    """The card of one of our datasets, from `cards.toml`."""
+    told = dict(_CARDS[dataset])
+    pins = tuple(PinnedFile(*file) for file in told.pop("files", ()))
+    releases = tuple(_release(dataset, **release) for release in told.pop("releases", ()))
+    return Card(dataset, **told, files=pins, releases=releases)
+
+
+def _release(dataset: str, files: Sequence[Sequence[Any]] = (), below: str | None = None, **told: Any) -> Release:
+    if below is not None:  # as `sha256sum -c` reads them in a checkout
+        sums = (line.split() for line in (_HERE / f"{dataset}.sha256").read_text("ascii").splitlines())
+        files = [(path, digest) for digest, path in sums if path.startswith(below)]
+    return Release(files=tuple(PinnedFile(*file) for file in files), **told)
+
+
 def address_of(release: Release, pin: PinnedFile, dataset: str, base_url: str | None) -> str | None:
     """Where a file of a release is to be had; None: nowhere.
 
@@ -69,7 +86,7 @@ def address_of(release: Release, pin: PinnedFile, dataset: str, base_url: str | 
     """
     if base_url is not None:
         return f"{base_url.rstrip('/')}/{quote(f'{dataset}/{pin.path}')}"
-    return None if release.url is None else f"{release.url}{quote(pin.address or pin.path)}"
+    return None if release.url is None else f"{release.url}{quote(pin.path)}"
 
 
 def folder(card: Card, directory: str | None) -> Path:
@@ -119,5 +136,9 @@ def read_pinned(directory: Path, files: Sequence[PinnedFile]) -> dict[str, bytes
 
 def dataset_digest(files: Sequence[PinnedFile], protocol: str) -> str:
     """One digest for the files and the way they are used."""
-    lines = [f"{file.path} {file.sha256}" for file in files]
-    return hashlib.sha256("\n".join([*lines, protocol]).encode()).hexdigest()
+    return text_digest(*(f"{file.path} {file.sha256}" for file in files), protocol)
+
+
+def text_digest(*lines: str) -> str:
+    """The sha256 of some lines."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

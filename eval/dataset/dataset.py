@@ -1,50 +1,36 @@
 """What a dataset is: recorded transcripts, queries about them, and judgements."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from datetime import datetime
+from typing import Any, Protocol
 
 import polars as pl
 
 from eval.dataset.card import Card
-from eval.dataset.layout import Layout
-from lcm.records.conversation import Transcript
+from lcm.records.conversation import Message, Part, Role, Transcript
 from lcm.records.query import Query
 
-QRELS_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "message_id": pl.String(),
-    "relevance": pl.Int64(),
-}
-
-
-SESSION_QRELS_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "session_id": pl.String(),
-    "relevance": pl.Int64(),
-}
+_TEXT, _WHOLE = pl.String(), pl.Int64()
+QRELS_SCHEMA: dict[str, pl.DataType] = {"query_id": _TEXT, "message_id": _TEXT, "relevance": _WHOLE}
+SESSION_QRELS_SCHEMA: dict[str, pl.DataType] = {"query_id": _TEXT, "session_id": _TEXT, "relevance": _WHOLE}
 QUOTATIONS_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "evidence": pl.Int64(),
-    "message_id": pl.String(),
-    "quotation": pl.String(),
+    "query_id": _TEXT,
+    "evidence": _WHOLE,
+    "message_id": _TEXT,
+    "quotation": _TEXT,
 }
-REFERENCES_SCHEMA: dict[str, pl.DataType] = {
-    "conversation_id": pl.String(),
-    "query_id": pl.String(),
-    "text": pl.String(),
-}
-ANSWERS_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "text": pl.String(),
-}
+REFERENCES_SCHEMA: dict[str, pl.DataType] = {"conversation_id": _TEXT, "query_id": _TEXT, "text": _TEXT}
+ANSWERS_SCHEMA: dict[str, pl.DataType] = {"query_id": _TEXT, "text": _TEXT}
 OPTIONS_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "option": pl.String(),
-    "text": pl.String(),
+    "query_id": _TEXT,
+    "option": _TEXT,
+    "text": _TEXT,
     "is_correct": pl.Boolean(),
 }
+_FRAMES = ("qrels", "session_qrels", "repaired_qrels", "quotations", "references", "options", "answers")
 
 
 def _empty(schema: Mapping[str, pl.DataType]) -> Callable[[], pl.DataFrame]:
@@ -52,6 +38,22 @@ def _empty(schema: Mapping[str, pl.DataType]) -> Callable[[], pl.DataFrame]:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the queries and conversations of a dataset come from that was laid into other haystacks."""
+
+    settings: Mapping[str, str | int]
+    """How it was laid out: haystack, distractors, seed."""
+    workspace_of_query: Mapping[str, str]
+    """Query id -> the workspace in which it was asked before."""
+    conversations: Mapping[str, Sequence[str]]
+    """Such a workspace -> the ids of its own conversations."""
+    messages_a_query: int
+    """How many messages stood when a query was asked: the mean over queries."""
+    told: Sequence[str]
+    """What a reader of the numbers must know of it."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Dataset:
     """Transcripts, queries and qrels, with what is needed to tell two datasets apart.
 
@@ -99,7 +101,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         known = {query.query_id for query in self.queries}
-        for name in ("qrels", "session_qrels", "repaired_qrels", "quotations", "references", "options", "answers"):
+        for name in _FRAMES:
             frame = getattr(self, name)
             unknown = set() if frame is None else set(frame["query_id"].drop_nulls()) - known
             if unknown:
@@ -141,18 +143,57 @@ class Dataset:
     def asking(self, query_ids: Collection[str]) -> "Dataset":
         """The same transcripts, of which only some queries are asked; the digest stays that of the whole."""
         queries = tuple(query for query in self.queries if query.query_id in query_ids)
-        is_asked = pl.col("query_id").is_in([query.query_id for query in queries])
-        return replace(
-            self,
-            queries=queries,
-            references=self.references.filter(pl.col("query_id").is_null() | is_asked),
-            qrels=self.qrels.filter(is_asked),
-            repaired_qrels=None if self.repaired_qrels is None else self.repaired_qrels.filter(is_asked),
-            session_qrels=self.session_qrels.filter(is_asked),
-            quotations=self.quotations.filter(is_asked),
-            options=self.options.filter(is_asked),
-            answers=self.answers.filter(is_asked),
-            unanswerable=self.unanswerable.intersection(query.query_id for query in queries),
+        asked = [query.query_id for query in queries]
+        is_asked = pl.col("query_id").is_in(asked)
+        frames: dict[str, Any] = {
+            name: frame.filter(is_asked) for name in _FRAMES if (frame := getattr(self, name)) is not None
+        }
+        frames["references"] = self.references.filter(pl.col("query_id").is_null() | is_asked)
+        return replace(self, queries=queries, unanswerable=self.unanswerable.intersection(asked), **frames)
+
+
+@dataclass(slots=True)
+class Draft:
+    """A dataset in the making, to which a loader adds what it reads; the rows are those of the frames of `Dataset`."""
+
+    transcripts: list[Transcript] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    qrels: list[tuple[str, str, int]] = field(default_factory=list)
+    session_qrels: list[tuple[str, str, int]] = field(default_factory=list)
+    quotations: list[tuple[str, int, str, str]] = field(default_factory=list)
+    references: list[tuple[str, str | None, str]] = field(default_factory=list)
+    answers: list[tuple[str, str]] = field(default_factory=list)
+    options: list[tuple[str, str, str, bool]] = field(default_factory=list)
+    unanswerable: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+    """The words of a note -> what they count; a note of none is not told."""
+
+    def judge(self, query_id: str, message_ids: Iterable[str]) -> None:
+        """Add messages that are relevant to a query."""
+        self.qrels += [(query_id, message_id, 1) for message_id in message_ids]
+
+    def dataset(self, name: str, protocol: str, digest: str, notes: Sequence[str] = (), **told: Any) -> Dataset:
+        """What was added.
+
+        Args:
+            notes: stand before those of the counts.
+            told: other fields of the dataset.
+        """
+        return Dataset(
+            name=name,
+            protocol=protocol,
+            digest=digest,
+            transcripts=tuple(self.transcripts),
+            queries=tuple(self.queries),
+            qrels=frame_of(self.qrels, QRELS_SCHEMA),
+            session_qrels=frame_of(self.session_qrels, SESSION_QRELS_SCHEMA),
+            quotations=frame_of(self.quotations, QUOTATIONS_SCHEMA),
+            references=frame_of(self.references, REFERENCES_SCHEMA),
+            answers=frame_of(self.answers, ANSWERS_SCHEMA),
+            options=frame_of(self.options, OPTIONS_SCHEMA),
+            unanswerable=frozenset(self.unanswerable),
+            notes=(*notes, *(f"{count} {words}" for words, count in self.counts.items() if count)),
+            **told,
         )
 
 
@@ -174,3 +215,37 @@ def generated_label(identity: Mapping[str, str]) -> str:
 def opaque_id(*names: str) -> str:
     """An id that says nothing about what it names: 16 hex digits of the names' sha256."""
     return hashlib.sha256("\x00".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def frame_of(rows: Sequence[Sequence[object]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Rows as a frame, of which none may be there."""
+    return pl.DataFrame(rows, schema=dict(schema), orient="row")
+
+
+def text_message(
+    message_id: str,
+    session_id: str,
+    content: str,
+    native: Mapping[str, Any],
+    *,
+    role: Role = "user",
+    text: str | None = None,
+    created_at: datetime | None = None,
+    author: str | None = None,
+) -> Message:
+    """A message that has words and nothing else.
+
+    Args:
+        native: the message as recorded.
+        text: the words as recorded, where `content` is others.
+    """
+    return Message(
+        message_id=message_id,
+        role=role,
+        content=content,
+        session_id=session_id,
+        created_at=created_at,
+        author=author,
+        parts=(Part("text", text=content if text is None else text),),
+        envelope={"native": native, "slots": {}},
+    )

@@ -1,21 +1,43 @@
 """A ledger of evidence corrections: whose evidence is wrong, what it becomes, why, and who says so.
 
 JSON lines, one a question: question_id, was (the evidence as recorded), becomes, in_doubt, reason, source, version. A
-ledger holds ids and its own words, and nothing of the dataset.
+ledger holds ids and its own words, and nothing of the dataset. What is known to be wrong with LoCoMo's evidence,
+misspelt turn ids and the findings of an audit, is made one here.
 """
 
 import json
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from eval.dataset.fields import Record, json_lines
-from eval.dataset.published import Shape, json_records, unpacked_lines
+from eval.dataset.files import Record, Shape, json_lines, json_records
 from lcm.errors import DatasetError
 
 LEDGER: Shape = json_records("lines", ("question_id",), ("in_doubt",))
+AUDIT: Shape = json_records("array", ("sample_id", "question_id", "qa_index"), ("error_type",))
+FIXES: Shape = json_records("array", ("sample_id",), ("evidence_normalised",))
+
+WRONG_CITATION = "WRONG_CITATION"
+REASONS: Mapping[str, str] = {
+    WRONG_CITATION: "the turns do not hold the answer, others do",
+    "HALLUCINATION": "the answer says what no turn says",
+    "TEMPORAL_ERROR": "the answer names a wrong time",
+    "ATTRIBUTION_ERROR": "the answer takes one speaker for the other",
+    "AMBIGUOUS": "several answers are right",
+    "INCOMPLETE": "the answer leaves out what turns say",
+}
+"""Kind of finding -> why evidence is replaced (the first) or in doubt, in our words."""
+MISSPELT = "a turn id is misspelt, or names no turn"
+SPELLING_VERSION = "1"
+"""Of the rule that mends turn ids."""
+_TURN_ID = re.compile(r"D\d+:\d+")
+_MISSPELT_ID = re.compile(r"D:?(\d+):(\d+)")
+_FINDING_ID = re.compile(r"locomo_(\d+)_qa(\d+)")
+_ORDER = (26, 30, 41, 42, 43, 44, 47, 48, 49, 50)
+"""The conversations as locomo10.json holds them: the audit counts them from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +109,7 @@ def read_ledger(path: Path) -> Ledger:
     Raises:
         DatasetError: if a line is no correction, or a question has two.
     """
-    lines = unpacked_lines(path)
-    return Ledger(tuple(_correction(record) for record in json_lines(lines, str(path))))
+    return Ledger(tuple(map(_correction, json_lines(path, str(path)))))
 
 
 def ledger_text(corrections: Iterable[Correction]) -> str:
@@ -109,3 +130,86 @@ def _correction(record: Record) -> Correction:
         source=record.get("source", str),
         version=record.get("version", str),
     )
+
+
+def mended(evidence: Sequence[str], turns: Collection[str]) -> list[str]:
+    """Evidence with its misspelt ids mended and what names no turn left out: `D8:6; D9:17`, `D:11:26`, `D30:05`."""
+    found = []
+    for entry in evidence:
+        names = [f"D{int(session)}:{int(turn)}" for session, turn in _MISSPELT_ID.findall(entry)]
+        found += [entry] if entry in turns else [name for name in names if name in turns]
+    return found
+
+
+def audit_ledger(
+    fixes: Iterable[Record],
+    findings: Iterable[Record],
+    recorded: Mapping[str, Sequence[str]],
+    turns: Mapping[str, Collection[str]],
+    version: str,
+) -> Ledger:
+    """The ledger of these files; the audit's word counts over the mended spelling.
+
+    Args:
+        fixes: lists of turn ids that were mended by hand.
+        findings: of the audit.
+        recorded: question id -> evidence, of the conversations at hand; findings of others are left out.
+        turns: conversation -> its turn ids.
+        version: of the audit.
+    """
+    becomes = {
+        question_id: mended(evidence, turns[_conversation(question_id)]) for question_id, evidence in recorded.items()
+    }
+    reasons = {
+        question_id: [MISSPELT] for question_id, evidence in recorded.items() if becomes[question_id] != [*evidence]
+    }
+    doubted, audited = set[str](), set[str]()
+    for fix in fixes:
+        question_id = f"{fix.get('sample_id', str)}/{fix.get('qa_index', int)}"
+        if question_id in recorded:
+            becomes[question_id] = fix.texts("evidence_normalised")
+            reasons[question_id] = [MISSPELT]
+    for question_id, finding in _placed(findings):
+        if question_id not in recorded:
+            continue
+        kind = finding.get("error_type", str)
+        better = [] if finding.find("correct_evidence", list) is None else finding.texts("correct_evidence")
+        found = [turn for entry in better for turn in _TURN_ID.findall(entry)]
+        audited.add(question_id)
+        if kind == WRONG_CITATION and found:
+            becomes[question_id], reasons[question_id] = found, [REASONS[kind]]
+        else:
+            doubted.add(question_id)
+            reasons.setdefault(question_id, []).append(REASONS.get(kind, kind.lower()))
+    return Ledger(
+        tuple(
+            Correction(
+                question_id=question_id,
+                was=tuple(recorded[question_id]),
+                becomes=tuple(becomes[question_id]),
+                in_doubt=question_id in doubted,
+                reason="; ".join(reasons[question_id]),
+                source="audit" if question_id in audited else "spelling",
+                version=version if question_id in audited else SPELLING_VERSION,
+            )
+            for question_id in recorded
+            if question_id in reasons
+        )
+    )
+
+
+def _conversation(question_id: str) -> str:
+    return question_id.partition("/")[0]
+
+
+def _placed(findings: Iterable[Record]) -> Iterator[tuple[str, Record]]:
+    """Each finding with the id of its question, which it names by `sample_id` and `qa_index`, or by its own id."""
+    for finding in findings:
+        sample, index = finding.find("sample_id", str), finding.find("qa_index", int)
+        if sample is not None and index is not None:
+            yield f"{sample}/{index}", finding
+            continue
+        named = _FINDING_ID.fullmatch(finding.get("question_id", str))
+        if named is None or int(named[1]) >= len(_ORDER):
+            raise finding.wrong("question_id", f"must be locomo_CONVERSATION_qaINDEX, got {finding.fields!r:.60}")
+        yield f"conv-{_ORDER[int(named[1])]}/{int(named[2])}", finding

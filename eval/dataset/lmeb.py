@@ -7,24 +7,23 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
-from eval.dataset.card import Card, dataset_digest, folder
-from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
-from eval.dataset.fields import Record, json_lines, whole_number
-from eval.dataset.published import (
+from eval.dataset.card import Card, dataset_digest, folder, read_card
+from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
+from eval.dataset.files import (
+    Record,
     check_only,
     check_part,
     identified,
+    json_lines,
     notes_of,
     part_words,
     text_lines,
-    unpacked_lines,
+    whole_number,
 )
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.given import is_given
-from lcm.records.conversation import Message, Part, Transcript
+from lcm.records.conversation import Transcript
 from lcm.records.query import Query
 
 ASKED_AT = EPOCH + timedelta(days=1)
@@ -74,13 +73,7 @@ class Lmeb:
     subsets: Sequence[str] | None = None
     """The kinds of queries that are taken, by folder; None: all."""
 
-    card: ClassVar[Card] = Card(
-        name="lmeb",
-        title="LMEB: retrieval tasks over dialogues as published; each query has the candidates of its scene",
-        licence="that of each task: LoCoMo CC BY-NC 4.0, LongMemEval MIT; for measuring only, not shipped",
-        origin="Hugging Face KaLM-Embedding/LMEB (arXiv 2603.12572)",
-        how_to_get="download a task's folder, as Dialogue/LoCoMo, from Hugging Face KaLM-Embedding/LMEB",
-    )
+    card: ClassVar[Card] = read_card("lmeb")
 
     def __post_init__(self) -> None:
         check_only(self.only)
@@ -108,29 +101,19 @@ class Lmeb:
             raise DatasetError(
                 f"task {self.task}: {_CANDIDATES} names no scene {missing[0]!r}, and queries ask about it"
             )
+        draft = Draft(list(transcripts.values()), queries)
         workspace = {query.query_id: query.workspace_id for query in queries}
         held = {name: {m.message_id for m in one.messages} for name, one in transcripts.items()}
-        qrels, unknown = [], 0
+        unknown = "judgements name no candidate of their scene and are left out"
         for query_id, document_id in dict.fromkeys(pair for subset in subsets for pair in _qrels(subset)):
             if query_id in workspace:
                 message_id = _message_id(self.task, document_id)
                 is_held = message_id in held[workspace[query_id]]
-                unknown += not is_held
-                qrels += [(query_id, message_id, 1)] if is_held else []
+                draft.judge(query_id, [message_id] if is_held else [])
+                draft.counts[unknown] += not is_held
         of_task = f"task={self.task} subsets={','.join(subset.name for subset in subsets)}"
         protocol = f"{of_task} unit=document{part_words(self.only)}"
-        return Dataset(
-            name="lmeb",
-            protocol=protocol,
-            digest=dataset_digest([file.pin for file in found], protocol),
-            transcripts=tuple(transcripts.values()),
-            queries=tuple(queries),
-            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
-            notes=(
-                *notes_of(found),
-                *((f"{unknown} judgements name no candidate of their scene and are left out",) if unknown else ()),
-            ),
-        )
+        return draft.dataset("lmeb", protocol, dataset_digest([file.pin for file in found], protocol), notes_of(*found))
 
     def _subsets(self) -> list[_Subset]:
         place = folder(self.card, self.directory)
@@ -172,7 +155,7 @@ def _subset(place: Path, home: Path, name: str) -> _Subset:
 
 def _queries(subset: _Subset) -> Iterator[Query]:
     known = set[str]()
-    for record in json_lines(unpacked_lines(subset.queries), f"{subset.name}/{_QUERIES}"):
+    for record in json_lines(subset.queries, f"{subset.name}/{_QUERIES}"):
         query_id = record.get("id", str)
         if query_id in known:
             raise record.wrong("id", f"{query_id!r} stands twice")
@@ -183,7 +166,7 @@ def _queries(subset: _Subset) -> Iterator[Query]:
 
 def _documents(corpus: Path) -> dict[str, Record]:
     documents: dict[str, Record] = {}
-    for record in json_lines(unpacked_lines(corpus), f"{corpus.parent.name}/{_CORPUS}"):
+    for record in json_lines(corpus, f"{corpus.parent.name}/{_CORPUS}"):
         if documents.setdefault(record.get("id", str), record) is not record:
             raise record.wrong("id", f"{record.fields['id']!r} stands twice")
     return documents
@@ -194,7 +177,7 @@ def _candidates(path: Path | None, documents: Mapping[str, Record], prefix: str)
     if path is None:
         yield prefix + _WHOLE, list(documents)
         return
-    for record in json_lines(unpacked_lines(path), f"{path.parent.name}/{_CANDIDATES}"):
+    for record in json_lines(path, f"{path.parent.name}/{_CANDIDATES}"):
         names = list(dict.fromkeys(record.texts("candidate_doc_ids")))
         unknown = [name for name in names if name not in documents]
         if unknown:
@@ -228,14 +211,6 @@ def _transcript(task: str, scene: str, document_ids: Sequence[str], documents: M
     for document_id in document_ids:
         record = documents[document_id]
         text = f"{record.find('title', str) or ''} {record.get('text', str)}".strip()
-        messages.append(
-            Message(
-                message_id=_message_id(task, document_id),
-                role="user",
-                content=text,
-                session_id=opaque_id("lmeb", task, scene, "session", _TURN.sub("", document_id)),
-                parts=(Part("text", text=text),),
-                envelope={"native": record.fields, "slots": {}},
-            )
-        )
+        session_id = opaque_id("lmeb", task, scene, "session", _TURN.sub("", document_id))
+        messages.append(text_message(_message_id(task, document_id), session_id, text, record.fields))
     return Transcript(opaque_id("lmeb", task, scene), tuple(messages), workspace_id=scene)

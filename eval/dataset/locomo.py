@@ -6,25 +6,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
-import polars as pl
-
-from eval.dataset.card import Card, PinnedFile, Release, dataset_digest
-from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, Dataset, opaque_id
-from eval.dataset.fields import Record, json_array
-from eval.dataset.ledger import LEDGER, Ledger, read_ledger
-from eval.dataset.locomo_audit import AUDIT, FIXES, audit_ledger
-from eval.dataset.published import (
+from eval.dataset.card import Card, PinnedFile, dataset_digest, read_card
+from eval.dataset.dataset import QRELS_SCHEMA, Dataset, Draft, frame_of, opaque_id
+from eval.dataset.files import (
     FoundFile,
-    Shape,
+    Published,
+    Record,
     any_of,
-    check_only,
     check_part,
     files_of,
     find_file,
     identified,
+    json_array,
     json_records,
+    notes_of,
     part_words,
 )
+from eval.dataset.ledger import AUDIT, FIXES, LEDGER, Ledger, audit_ledger, read_ledger
 from lcm.checks import check_choice
 from lcm.errors import DatasetError
 from lcm.records.conversation import Message, Part, Transcript
@@ -32,51 +30,23 @@ from lcm.records.query import Query
 
 CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "adversarial"}
 
-CONVERSATIONS: Shape = any_of(
+CONVERSATIONS = any_of(
     json_records("array", ("qa", "conversation"), ("evidence", "dia_id")),
     json_records("array", ("sample_id",), ("dia_id",)),
-)
-
-DEVELOPMENT = Release(
-    name="development",
-    title="conv-26, 30, 41, 42, 43, 44 of snap-research/LoCoMo commit 3eb6f2c, with two lists of corrections",
-    files=(
-        PinnedFile("locomo_dev.json", "a4e2a1193c2564793be074e95d861e0adc032ce0905145921da80cf84586f64f"),
-        PinnedFile("evidence_fixes_dev.json", "4579bfe872622fe10b287a9584f09f8164eb8c1353f59dea9d70753c3046c740"),
-        PinnedFile("audit_errors_dev.json", "774d8a786b288eec9110252d29778513fc2aaa2ede31606cda78722224efd23e"),
-    ),
-    is_told=False,
-)
-WHOLE = Release(
-    name="locomo10",
-    title="LoCoMo locomo10.json, snap-research 3eb6f2c",
-    files=(
-        PinnedFile(
-            "locomo10.json", "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4", size_bytes=2_805_274
-        ),
-    ),
-    url="https://raw.githubusercontent.com/snap-research/LoCoMo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/",
 )
 
 Evidence = Literal["original", "repaired", "both"]
 
 
 @dataclass(frozen=True, slots=True)
-class Locomo:
+class Locomo(Published):
     """Ten conversations with 1,986 questions as published, the same with the 1,382 of LoCoMo_refined, or the six of the
     development part with 1,157.
 
-    Times: a turn has its session's; every question is asked at the last turn. Judged unit: the turn.
+    Times: a turn has its session's; every question is asked at the last turn. Judged unit: the turn. `only` names
+    conversations by `sample_id`.
     """
 
-    directory: str | None = None
-    """None: the folder `locomo` in `LCM_DATASETS_DIR`."""
-    file: str | None = None
-    """Of the conversations: its path below the folder, or an absolute one; None: the only such file there."""
-    pinned: bool = False
-    """Refuse a file of no known release, instead of taking it and saying so."""
-    only: Sequence[str] | None = None
-    """The conversations that are taken, by `sample_id`; None: all."""
     evidence: Evidence = "original"
     """`original`: the turn ids as listed; entries that name no turn are left out. `repaired`: as the ledger has them:
     misspelt ids mended, and the citations that an audit found wrong replaced. `both`: measures by either."""
@@ -87,36 +57,27 @@ class Locomo:
     captions: bool = True
     """Whether the caption of a shared picture is part of the turn's words."""
 
-    card: ClassVar[Card] = Card(
-        name="locomo",
-        title="LoCoMo: long two-person conversations; 10 with 1,986 questions, 6 with 1,157 in the development part",
-        licence="CC BY-NC 4.0: for measuring only, not shipped",
-        origin="snap-research/LoCoMo commit 3eb6f2c585f5; audit: dial481/locomo-audit commit 9493fb4b4af4",
-        how_to_get="`lcm datasets get locomo`, or data/locomo10.json by hand, or data/raw/locomo_refined.json of "
-        "mem-eval-suite/LoCoMo_refined; evidence=repaired needs errors.json of the audit beside locomo10.json",
-        releases=(WHOLE, DEVELOPMENT),
-    )
+    card: ClassVar[Card] = read_card("locomo")
 
     def __post_init__(self) -> None:
+        Published.__post_init__(self)
         check_choice(self, evidence=Evidence)
-        check_only(self.only)
         unknown = sorted(set(self.categories) - set(CATEGORIES))
         if unknown or not self.categories:
             raise ValueError(f"categories must be some of 1, 2, 3, 4, 5, got {list(self.categories)!r}")
 
     def load(self) -> Dataset:
-        found = find_file(self.card, CONVERSATIONS, self.directory, self.file, pinned=self.pinned)
+        found = self.find(CONVERSATIONS)
         records = list(json_array(found.path))
         samples = [record.get("sample_id", str) for record in records]
         check_part(self.only, samples, found.path.name)
         ledger, pins = (Ledger(()), []) if self.evidence == "original" else self._ledger(found, records)
-        transcripts, queries, answers, unanswerable, unknown = [], [], list[tuple[str, str]](), set[str](), 0
-        qrels: dict[str, list[tuple[str, str, int]]] = {"original": [], "repaired": []}
+        draft, repaired, unknown = Draft(), list[tuple[str, str, int]](), 0
         for sample, record in zip(samples, records, strict=True):
-            if self.only is not None and sample not in self.only:
+            if not self.takes(sample):
                 continue
             transcript, ids = self._transcript(sample, record)
-            transcripts.append(transcript)
+            draft.transcripts.append(transcript)
             asked_at = transcript.messages[-1].created_at
             assert asked_at is not None
             for question_id, question in _questions(sample, record):
@@ -125,41 +86,36 @@ class Locomo:
                     raise question.wrong("category", f"must be 1 to 5, got {category}")
                 if category not in self.categories:
                     continue
-                text = question.get("question", str)
-                queries.append(Query(question_id, text, asked_at, transcript.workspace_id, CATEGORIES[category]))
+                text, kind = question.get("question", str), CATEGORIES[category]
+                draft.queries.append(Query(question_id, text, asked_at, sample, kind))
                 right = question.each_words("answer")
-                answers += [(question_id, answer) for answer in right]
-                if not right and CATEGORIES[category] == "adversarial":
-                    unanswerable.add(question_id)
+                draft.answers += [(question_id, answer) for answer in right]
+                if not right and kind == "adversarial":
+                    draft.unanswerable.add(question_id)
                 recorded = question.texts("evidence")
-                of_key = {"original": recorded, "repaired": ledger.of(question_id, recorded)}
-                unknown += sum(turn not in ids for turn in of_key[_key(self.evidence)])
-                for key, turns in of_key.items():
-                    qrels[key] += [(question_id, ids[turn], 1) for turn in dict.fromkeys(turns) if turn in ids]
+                better = ledger.of(question_id, recorded)
+                first = better if self.evidence == "repaired" else recorded
+                unknown += sum(turn not in ids for turn in first)
+                draft.judge(question_id, (ids[turn] for turn in dict.fromkeys(first) if turn in ids))
+                repaired += [(question_id, ids[turn], 1) for turn in dict.fromkeys(better) if turn in ids]
         protocol = (
             f"evidence={self.evidence} categories={sorted(self.categories)} captions={self.captions} unit=turn"
             f"{part_words(self.only)}"
         )
-        frames = {key: pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row") for key, rows in qrels.items()}
-        judged = set(frames["repaired"]["query_id"])
+        judged = {question_id for question_id, _, _ in repaired}
         left_out = (f"{unknown} evidence entries name no turn and are left out",) if unknown else ()
-        return Dataset(
-            name="locomo",
-            protocol=protocol,
-            digest=dataset_digest([found.pin, *pins], protocol),
-            transcripts=tuple(transcripts),
-            queries=tuple(queries),
-            qrels=frames[_key(self.evidence)],
-            repaired_qrels=frames["repaired"] if self.evidence == "both" else None,
-            answers=pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
-            unanswerable=frozenset(unanswerable),
+        return draft.dataset(
+            "locomo",
+            protocol,
+            dataset_digest([found.pin, *pins], protocol),
+            (*notes_of(found), *left_out, *(() if self.evidence == "original" else ledger.notes(judged))),
+            repaired_qrels=frame_of(repaired, QRELS_SCHEMA) if self.evidence == "both" else None,
             groups={"categories 1-4": tuple(CATEGORIES[n] for n in (1, 2, 3, 4))} if 5 in self.categories else {},
-            notes=(*found.notes(), *left_out, *(() if self.evidence == "original" else ledger.notes(judged))),
         )
 
     def evidence_ledger(self) -> Ledger:
         """The corrections that `repaired` goes by, of all conversations of the file."""
-        found = find_file(self.card, CONVERSATIONS, self.directory, self.file, pinned=self.pinned)
+        found = self.find(CONVERSATIONS)
         return self._ledger(found, list(json_array(found.path)))[0]
 
     def _ledger(self, found: FoundFile, records: Sequence[Record]) -> tuple[Ledger, list[PinnedFile]]:
@@ -185,20 +141,20 @@ class Locomo:
                 f"corrections of evidence are asked for, and {place} holds none: put a ledger there, or errors.json of "
                 "dial481/locomo-audit"
             )
-        files = [identified(self.card, path, pinned=self.pinned) for path in (*shaped[FIXES], *shaped[AUDIT])]
+        files = [self.identified(path) for path in (*shaped[FIXES], *shaped[AUDIT])]
         *fixes, findings = [list(json_array(file.path)) for file in files]
         recorded, turns = dict[str, list[str]](), dict[str, set[str]]()
         for record in records:
             sample = record.get("sample_id", str)
             recorded |= {name: question.texts("evidence") for name, question in _questions(sample, record)}
-            turns[sample] = {turn.get("dia_id", str) for _, turn in _turns(_talk(record))}
+            turns[sample] = {turn.get("dia_id", str) for _, turn in _turns(record.inner("conversation"))}
         version = f"sha256 {files[-1].pin.sha256[:12]}"
         corrections = audit_ledger([fix for each in fixes for fix in each], findings, recorded, turns, version)
         return corrections, [file.pin for file in files]
 
     def _transcript(self, sample: str, record: Record) -> tuple[Transcript, dict[str, str]]:
         """The transcript, and native turn id -> message id."""
-        talk = _talk(record)
+        talk = record.inner("conversation")
         first_speaker = talk.get("speaker_a", str)
         messages, ids = [], {}
         for session, turn in _turns(talk):
@@ -225,11 +181,6 @@ class Locomo:
         return f"{text}\n[picture: {caption}]" if caption and self.captions else text
 
 
-def _key(evidence: Evidence) -> str:
-    """The judgements that a dataset has first."""
-    return "repaired" if evidence == "repaired" else "original"
-
-
 def _questions(sample: str, record: Record) -> Iterator[tuple[str, Record]]:
     """Each question with its id."""
     for index, question in enumerate(record.each("qa")):
@@ -239,10 +190,6 @@ def _questions(sample: str, record: Record) -> Iterator[tuple[str, Record]]:
 def _is_refined(records: Sequence[Record]) -> bool:
     """Say whether this is LoCoMo_refined, whose questions have lists of right answers."""
     return any(isinstance(question.fields.get("answer"), list) for one in records for question in one.each("qa"))
-
-
-def _talk(record: Record) -> Record:
-    return Record(f"{record.place}: conversation", record.get("conversation", dict))
 
 
 def _turns(talk: Record) -> Iterator[tuple[int, Record]]:

@@ -1,57 +1,112 @@
-"""LongMemEval: months of sessions of one user with an assistant, with a question about a few of them."""
+"""LongMemEval: months of sessions of one user with an assistant, with a question about a few of them.
 
+The files as they were published (S, M, oracle), the development part and LongMemEval-V2 are read as haystacks. V2 holds
+what web agents did, and questions of which nobody says what answers them, in three files: `questions.jsonl`,
+`trajectories.jsonl`, and which trajectories each question is asked of, by its id: `haystacks/lme_v2_small.json` or
+`lme_v2_medium.json`.
+"""
+
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
-import polars as pl
-
-from eval.dataset.card import Card, dataset_digest
-from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, opaque_id
-from eval.dataset.fields import Record
-from eval.dataset.longmemeval_files import (
-    ABSTENTION,
-    HAYSTACKS,
-    QUESTIONS,
-    RELEASES,
-    Asked,
-    Haystack,
-    Session,
-    development_haystacks,
-    published_haystacks,
+from eval.dataset.card import Card, dataset_digest, read_card
+from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
+from eval.dataset.files import (
+    Published,
+    Record,
+    Shape,
+    any_of,
+    check_part,
+    head,
+    json_array_stream,
+    json_lines,
+    json_records,
+    json_value,
+    notes_of,
+    part_words,
 )
-from eval.dataset.longmemeval_v2 import HAYSTACKS_V2, RELEASES_V2, files_beside, haystacks_v2
-from eval.dataset.published import any_of, check_only, check_part, find_file, identified, part_words
 from lcm.checks import check_choice
+from lcm.clock import EPOCH
 from lcm.errors import DatasetError
-from lcm.records.conversation import Message, Part, Role, Transcript
+from lcm.records.conversation import Message, Role, Transcript
 from lcm.records.query import Query
 
 Protocol = Literal["official", "all"]
 
+HAYSTACKS = json_records("lines", ("haystack_id",), ())
+QUESTIONS = json_records("array", ("question_id",), ("haystack_dates", "haystack_session_ids"))
+ASKED_AT = EPOCH + timedelta(days=1)
+"""When the questions of V2 are asked, after all that happened: nothing there is dated."""
+_BEGUN = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*\[\s*"')
+HAYSTACKS_V2 = Shape(
+    "a JSON object that holds a list of trajectories a question (haystacks/lme_v2_small.json)",
+    lambda path: _BEGUN.match(head(path)) is not None,
+)
+_QUESTIONS_V2, _TRAJECTORIES = "questions.jsonl", "trajectories.jsonl"
+
+_ABSTENTION = "abstention"
+"""The category of questions whose haystack does not hold the answer: their ids end with `_abs`."""
 _EVIDENCE_ONLY = "gpt4_2655b836"  # 3 sessions, all of them evidence: nothing is left to find them among
 _ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 
 
+_NOTES = _LEFT_OUT, _UNJUDGED, _DOUBLED, _UNFOUND, _EARLY, _PICTURE = (
+    "abstention questions are left out, as LongMemEval's script leaves them out",
+    "questions without evidence in a user's turn are left out",
+    "sessions have an id that stands in their haystack before; their place tells them apart",
+    "evidence sessions are not in their haystack",
+    "questions are dated before the last session of their haystack, and asked at that",
+    "questions are asked of a picture, which is not read",
+)
+
+
+class _Session(NamedTuple):
+    """A session of a haystack."""
+
+    key: str
+    """Its id; with its place where the haystack lists that id before."""
+    said_at: datetime | None
+    """None: the file does not say."""
+    turns: tuple[Record, ...]
+
+
+class _Asked(NamedTuple):
+    """A question about a haystack."""
+
+    query: Query
+    answer: str | None
+    """None: the file does not say."""
+    evidence: tuple[str, ...] = ()
+    """Keys of its evidence sessions."""
+    is_own: bool = True
+    """Whether LongMemEval asks it, so that marks on turns are about it."""
+
+
+class _Haystack(NamedTuple):
+    """The sessions that questions are asked of, by date, whatever order they are recorded in."""
+
+    name: str
+    sessions: tuple[_Session, ...]
+    asked: tuple[_Asked, ...]
+    counts: Mapping[str, int] = {}
+    """What the notes must say of it."""
+
+
 @dataclass(frozen=True, slots=True)
-class LongMemEval:
+class LongMemEval(Published):
     """S, M and oracle as published, 500 questions each with a haystack of its own; or the development part's three; or
     the 451 questions of LongMemEval-V2, of which nobody says what answers them.
 
     Times: a turn has its session's; a question is asked when it was, or at the last session where that is later, and in
-    the development part at the end of its day; V2 has none. Judged units: turn and session.
+    the development part at the end of its day; V2 has none. Judged units: turn and session. `only` names haystacks
+    by question id; what is not taken is not kept in memory.
     """
 
-    directory: str | None = None
-    """None: the folder `longmemeval` in `LCM_DATASETS_DIR`."""
-    file: str | None = None
-    """Its path below the folder, or an absolute one; None: the only file of LongMemEval there."""
-    pinned: bool = False
-    """Refuse a file of no known release, instead of taking it and saying so."""
-    only: Sequence[str] | None = None
-    """The haystacks that are taken, by question id; None: all. What is not taken is not kept in memory."""
     protocol: Protocol = "official"
     """`official`: as LongMemEval's own script: the user's turns alone, no abstention questions, and no question without
     evidence in one of those turns. `all`: every turn and every question; where no turn of an evidence session is
@@ -60,182 +115,103 @@ class LongMemEval:
     """Whether questions of the development part that are not LongMemEval's are taken too: a mirror's author asked them
     of distractor sessions. No turn is marked for them, so `official` leaves them out in any case."""
 
-    card: ClassVar[Card] = Card(
-        name="longmemeval",
-        title="LongMemEval: 500 questions, each with a haystack of sessions (S, M, oracle); 3 haystacks in the "
-        "development part",
-        licence="MIT",
-        origin="xiaowu0162/LongMemEval; the development part by way of zjunlp/LightMem commit 8fc9a9179f91, "
-        "MuhammadNoor7/Parallel-Hybrid-Retrieval-... commit 3d2d10e2ca21, MemMachine/MemMachine commit 18f1211290c5",
-        how_to_get="`lcm datasets get longmemeval release=s_cleaned`, or a file of xiaowu0162/longmemeval(-cleaned) by "
-        "hand",
-        releases=(*RELEASES, *RELEASES_V2),
-    )
+    card: ClassVar[Card] = read_card("longmemeval")
 
     def __post_init__(self) -> None:
+        Published.__post_init__(self)
         check_choice(self, protocol=Protocol)
-        check_only(self.only)
 
     def load(self) -> Dataset:
-        shapes = any_of(QUESTIONS, HAYSTACKS, HAYSTACKS_V2)
-        found = find_file(self.card, shapes, self.directory, self.file, pinned=self.pinned)
-        is_development = HAYSTACKS.is_held_by(found.path)
-        is_v2 = HAYSTACKS_V2.is_held_by(found.path)
+        found = self.find(any_of(QUESTIONS, HAYSTACKS, HAYSTACKS_V2))
+        is_development, is_v2 = HAYSTACKS.is_held_by(found.path), HAYSTACKS_V2.is_held_by(found.path)
         if is_v2 and self.protocol == "official":
             raise DatasetError(
                 f"{found.path} is of LongMemEval-V2, which names no evidence, and protocol=official leaves out what "
                 "none is named for: set dataset.protocol=all"
             )
-        others = files_beside(found.path) if is_v2 else ()
-        beside = [identified(self.card, path, pinned=self.pinned).pin for path in others]
-        known: list[str] = []
-        if is_development:
-            haystacks = self._development(found.path, known)
-        else:
-            haystacks = (haystacks_v2 if is_v2 else published_haystacks)(found.path, self.only, known)
-        taken = _Taken(self.protocol, self.added_questions)
-        for haystack in haystacks:
-            taken.add(haystack)
+        beside = [self.identified(path).pin for path in (_files_beside(found.path) if is_v2 else ())]
+        read = _of_development if is_development else _of_v2 if is_v2 else _of_published
+        draft, known, own, said = Draft(), list[str](), list[str | None](), dict[str, str]()
+        draft.counts.update(dict.fromkeys(_NOTES, 0))
+        n_alone = 0
+        for haystack in read(found.path, self.only, known):
+            own += [one.query.category for one in haystack.asked if one.is_own]
+            if sum(self._ask(one, haystack, draft) for one in haystack.asked):
+                draft.transcripts.append(self._transcript(haystack, said))
+                draft.counts.update(haystack.counts)
+                keys = {session.key for session in haystack.sessions}
+                n_alone += all(set(one.evidence) == keys for one in haystack.asked)
         check_part(self.only, known, found.path.name)
+        n_haystacks = len(draft.transcripts)
+        draft.counts[f"of {n_haystacks} haystacks hold evidence alone: a session measure tells nothing"] = n_alone
         times = "times=none" if is_v2 else "times=recorded"
         added = f"added_questions={self.added_questions}" if is_development else times
         protocol = f"protocol={self.protocol} {added} unit=turn,session{part_words(self.only)}"
-        own = tuple(category for category in dict.fromkeys(taken.own) if category != ABSTENTION)
+        answerable = tuple(category for category in dict.fromkeys(own) if category and category != _ABSTENTION)
         groups = {}
         if self.protocol == "all" and is_development and self.added_questions:
-            groups["longmemeval"] = own
-        elif self.protocol == "all" and ABSTENTION in taken.own:
-            groups["answerable"] = own
+            groups["longmemeval"] = answerable
+        elif self.protocol == "all" and _ABSTENTION in own:
+            groups["answerable"] = answerable
         left_out = (f"haystack {_EVIDENCE_ONLY} is left out: all of its sessions are evidence",) * is_development
-        return Dataset(
-            name="longmemeval",
-            protocol=protocol,
-            digest=dataset_digest([found.pin, *beside], protocol),
-            transcripts=tuple(taken.transcripts),
-            queries=tuple(taken.queries),
-            qrels=pl.DataFrame(taken.qrels, schema=QRELS_SCHEMA, orient="row"),
-            session_qrels=pl.DataFrame(taken.session_qrels, schema=SESSION_QRELS_SCHEMA, orient="row"),
-            answers=pl.DataFrame(taken.answers, schema=ANSWERS_SCHEMA, orient="row"),
-            unanswerable=frozenset(taken.unanswerable),
-            groups=groups,
-            notes=(*found.notes(), *left_out, *taken.notes()),
-        )
+        digest = dataset_digest([found.pin, *beside], protocol)
+        return draft.dataset("longmemeval", protocol, digest, (*notes_of(found), *left_out), groups=groups)
 
-    def _development(self, path: Path, known: list[str]) -> Iterator[Haystack]:
-        for haystack in development_haystacks(path):
-            if haystack.haystack_id != _EVIDENCE_ONLY:
-                known.append(haystack.haystack_id)
-                if self.only is None or haystack.haystack_id in self.only:
-                    yield haystack
+    def _ask(self, asked: _Asked, haystack: _Haystack, draft: Draft) -> bool:
+        """Add a question; whether the protocol takes it."""
+        query, is_official = asked.query, self.protocol == "official"
+        is_abstention = query.category == _ABSTENTION
+        if not (asked.is_own or self.added_questions):
+            return False
+        turns, sessions = self._evidence(haystack, asked)
+        if is_official and (is_abstention or not turns):
+            draft.counts[_LEFT_OUT if is_abstention else _UNJUDGED] += 1
+            return False
+        draft.queries.append(query)
+        if is_abstention:
+            draft.unanswerable.add(query.query_id)
+        elif asked.answer is not None:
+            draft.answers.append((query.query_id, asked.answer))
+        draft.judge(query.query_id, turns)
+        draft.session_qrels += [] if is_official else [(query.query_id, session_id, 1) for session_id in sessions]
+        return True
 
-
-@dataclass(slots=True)
-class _Taken:
-    """What a protocol takes of haystacks that come one by one."""
-
-    protocol: Protocol
-    added_questions: bool
-    transcripts: list[Transcript] = field(default_factory=list)
-    queries: list[Query] = field(default_factory=list)
-    qrels: list[tuple[str, str, int]] = field(default_factory=list)
-    session_qrels: list[tuple[str, str, int]] = field(default_factory=list)
-    answers: list[tuple[str, str]] = field(default_factory=list)
-    unanswerable: set[str] = field(default_factory=set)
-    own: list[str] = field(default_factory=list)
-    """Categories of LongMemEval's own questions."""
-    counts: Counter[str] = field(default_factory=Counter)
-    _texts: dict[str, str] = field(default_factory=dict)
-    """Haystacks share most of their sessions: what is said is kept once."""
-
-    def add(self, haystack: Haystack) -> None:
-        before = len(self.queries)
-        for question in haystack.questions:
-            self._ask(haystack, question)
-        if len(self.queries) > before:
-            self.transcripts.append(self._transcript(haystack))
-            self.counts["haystacks"] += 1
-            self.counts["doubled"] += haystack.doubled
-            self.counts["unfound"] += haystack.unfound
-            self.counts["alone"] += haystack.is_evidence_alone
-            self.counts["early"] += haystack.is_asked_early
-
-    def notes(self) -> tuple[str, ...]:
-        told = {
-            "abstention": "abstention questions are left out, as LongMemEval's script leaves them out",
-            "unjudged": "questions without evidence in a user's turn are left out",
-            "doubled": "sessions have an id that stands in their haystack before; their place tells them apart",
-            "unfound": "evidence sessions are not in their haystack",
-            "early": "questions are dated before the last session of their haystack, and asked at that",
-            "picture": "questions are asked of a picture, which is not read",
-            "alone": f"of {self.counts['haystacks']} haystacks hold evidence alone: a session measure tells nothing",
-        }
-        return tuple(f"{self.counts[name]} {words}" for name, words in told.items() if self.counts[name])
-
-    def _ask(self, haystack: Haystack, question: Asked) -> None:
-        if question.is_own:
-            self.own.append(question.category)
-        elif not self.added_questions:
-            return
-        if self.protocol == "official" and question.is_abstention:
-            self.counts["abstention"] += 1
-            return
-        turns, sessions = self._evidence(haystack, question)
-        if self.protocol == "official" and not turns:
-            self.counts["unjudged"] += 1
-            return
-        self.queries.append(
-            Query(question.query_id, question.text, question.asked_at, haystack.haystack_id, question.category)
-        )
-        if question.is_abstention:
-            self.unanswerable.add(question.query_id)
-        elif question.answer is not None:
-            self.answers.append((question.query_id, question.answer))
-        self.counts["picture"] += question.has_picture
-        self.qrels += [(question.query_id, message_id, 1) for message_id in turns]
-        self.session_qrels += [(question.query_id, session_id, 1) for session_id in sessions]
-
-    def _evidence(self, haystack: Haystack, question: Asked) -> tuple[list[str], list[str]]:
-        """Message ids of the marked turns; session ids of evidence sessions without one (never under `official`)."""
+    def _evidence(self, haystack: _Haystack, asked: _Asked) -> tuple[list[str], list[str]]:
+        """Message ids of the marked turns; session ids of evidence sessions without one."""
         by_key = {session.key: session for session in haystack.sessions}
         turns, sessions = [], []
-        for key in question.evidence:
+        for key in asked.evidence:
             # The marks are about LongMemEval's question.
-            marked = [n for n, turn in self._heard(by_key[key]) if turn.fields.get("has_answer") and question.is_own]
-            turns += [_message_id(haystack.haystack_id, key, number) for number in marked]
-            if not marked and self.protocol == "all":
-                sessions.append(_session_id(haystack.haystack_id, key))
+            marked = [n for n, turn in self._heard(by_key[key]) if turn.fields.get("has_answer") and asked.is_own]
+            turns += [_message_id(haystack.name, key, number) for number in marked]
+            sessions += [] if marked else [_session_id(haystack.name, key)]
         return turns, sessions
 
-    def _transcript(self, haystack: Haystack) -> Transcript:
-        messages = [
-            self._message(haystack.haystack_id, session, number, turn)
-            for session in haystack.sessions
-            for number, turn in self._heard(session)
-        ]
-        name = haystack.haystack_id
-        return Transcript(opaque_id("longmemeval", name), tuple(messages), workspace_id=name)
-
-    def _heard(self, session: Session) -> Iterator[tuple[int, Record]]:
+    def _heard(self, session: _Session) -> Iterator[tuple[int, Record]]:
         """The turns that the protocol takes in, each with its place in the session."""
         for number, turn in enumerate(session.turns):
             if self.protocol == "all" or turn.get("role", str) == "user":
                 yield number, turn
 
-    def _message(self, haystack_id: str, session: Session, number: int, turn: Record) -> Message:
-        """The turn without its mark `has_answer`, which gives the answer away."""
-        role, content = turn.get("role", str), turn.get("content", str)
-        if role not in _ROLES:
-            raise turn.wrong("role", f"must be one of {', '.join(_ROLES)}, got {role!r}")
-        content = self._texts.setdefault(content, content)
-        return Message(
-            message_id=_message_id(haystack_id, session.key, number),
-            role=_ROLES[role],
-            content=content,
-            session_id=_session_id(haystack_id, session.key),
-            created_at=session.said_at,
-            parts=(Part("text", text=content),),
-            envelope={"native": {"role": role, "content": content}, "slots": {}},
-        )
+    def _transcript(self, haystack: _Haystack, said: dict[str, str]) -> Transcript:
+        """Haystacks share most of their sessions: what is `said` is kept once."""
+        messages = [
+            _message(haystack.name, session, number, turn, said)
+            for session in haystack.sessions
+            for number, turn in self._heard(session)
+        ]
+        return Transcript(opaque_id("longmemeval", haystack.name), tuple(messages), workspace_id=haystack.name)
+
+
+def _message(haystack: str, session: _Session, number: int, turn: Record, said: dict[str, str]) -> Message:
+    """The turn without its mark `has_answer`, which gives the answer away."""
+    role, content = turn.get("role", str), turn.get("content", str)
+    if role not in _ROLES:
+        raise turn.wrong("role", f"must be one of {', '.join(_ROLES)}, got {role!r}")
+    content = said.setdefault(content, content)
+    message_id, session_id = _message_id(haystack, session.key, number), _session_id(haystack, session.key)
+    native = {"role": role, "content": content}
+    return text_message(message_id, session_id, content, native, role=_ROLES[role], created_at=session.said_at)
 
 
 def _message_id(haystack: str, session: str, number: int) -> str:
@@ -245,3 +221,185 @@ def _message_id(haystack: str, session: str, number: int) -> str:
 def _session_id(haystack: str, session: str) -> str:
     """Recorded ids of evidence sessions begin with `answer`: nothing may see them."""
     return opaque_id("longmemeval", haystack, session)
+
+
+def _of_development(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[_Haystack]:
+    """Haystacks of the development part, as `_of_published`: a record has several questions, each asked at the end of
+    its day."""
+    for record in json_lines(path):
+        haystack_id = record.get("haystack_id", str)
+        if haystack_id == _EVIDENCE_ONLY:
+            continue
+        known.append(haystack_id)
+        if only is not None and haystack_id not in only:
+            continue
+        sessions = _sessions(record)
+        keys = {session.key for session in sessions}
+        asked = tuple(
+            _Asked(
+                Query(
+                    f"{haystack_id}/{index}",
+                    question.get("question", str),
+                    _end_of_day(_time(question, "question_date", question.get("question_date", str))),
+                    haystack_id,
+                    question.get("question_type", str),
+                ),
+                question.find_words("answer"),
+                tuple(key for key in question.texts("answer_session_ids") if key in keys),
+                is_own=question.get("origin", str) == "longmemeval",
+            )
+            for index, question in enumerate(record.each("questions"))
+        )
+        yield _Haystack(haystack_id, sessions, asked)
+
+
+def _of_published(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[_Haystack]:
+    """Haystacks of a published file: one record a question, with a haystack of its own. The file is read as a stream,
+    and no further than to the last question of `only`.
+
+    Args:
+        path: of the file.
+        only: the questions that are taken, by id; None: all.
+        known: the ids that are passed are added here, in order.
+    """
+    left = None if only is None else set(only)
+    for record in json_array_stream(path):
+        question_id = record.get("question_id", str)
+        if question_id in known:
+            raise record.wrong("question_id", f"is that of an earlier record, {question_id!r}")
+        known.append(question_id)
+        if left is not None and question_id not in left:
+            continue
+        yield _published(question_id, record)
+        if left is not None:
+            left.discard(question_id)
+            if not left:
+                return
+
+
+def _published(question_id: str, record: Record) -> _Haystack:
+    sessions = _sessions(record)
+    ids = record.texts("haystack_session_ids")
+    keys_of: dict[str, list[str]] = {}
+    for key, session_id in zip(_keys(ids), ids, strict=True):
+        keys_of.setdefault(session_id, []).append(key)
+    named = list(dict.fromkeys(record.texts("answer_session_ids")))
+    dated = _time(record, "question_date", record.get("question_date", str))
+    ended = max((session.said_at for session in sessions if session.said_at is not None), default=dated)
+    category = _ABSTENTION if question_id.endswith("_abs") else record.get("question_type", str)
+    query = Query(question_id, record.get("question", str), max(dated, ended), question_id, category)
+    evidence = tuple(key for session_id in named for key in keys_of.get(session_id, ()))
+    counts = {
+        _DOUBLED: len(ids) - len(keys_of),
+        _UNFOUND: sum(one not in keys_of for one in named),
+        _EARLY: int(dated < ended),
+    }
+    return _Haystack(question_id, sessions, (_Asked(query, record.find_words("answer"), evidence),), counts)
+
+
+def _sessions(record: Record) -> tuple[_Session, ...]:
+    ids, dates = record.texts("haystack_session_ids"), record.texts("haystack_dates")
+    recorded = record.get("haystack_sessions", list)
+    if not len(ids) == len(dates) == len(recorded):
+        raise record.wrong("haystack_sessions", f"must be {len(ids)}, one for each id and date, got {len(recorded)}")
+    sessions = list[tuple[datetime, int, _Session]]()
+    for place, (key, date) in enumerate(zip(_keys(ids), dates, strict=True)):
+        turns = Record(record.place, {f"haystack_sessions[{place}]": recorded[place]})
+        said_at = _time(record, "haystack_dates", date)
+        session = _Session(key, said_at, tuple(turns.each(f"haystack_sessions[{place}]")))
+        sessions.append((said_at, place, session))
+    return tuple(session for _, _, session in sorted(sessions, key=lambda one: one[:2]))
+
+
+def _keys(ids: Sequence[str]) -> Iterator[str]:
+    """Some haystacks list an id twice: its place tells the second from the first."""
+    before = Counter[str]()
+    for place, session_id in enumerate(ids):
+        before[session_id] += 1
+        yield session_id if before[session_id] == 1 else f"{session_id} at {place}"
+
+
+def _time(record: Record, key: str, text: str) -> datetime:
+    """`2023/05/20 (Sat) 02:21`; LongMemEval names no zone, so UTC."""
+    try:
+        return datetime.strptime(text, "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise record.wrong(key, f"must be a time such as '2023/05/20 (Sat) 02:21', got {text!r}") from error
+
+
+def _end_of_day(time: datetime) -> datetime:
+    """The last millisecond of a time's day."""
+    return time.replace(hour=0, minute=0) + timedelta(days=1) - timedelta(milliseconds=1)
+
+
+def _files_beside(path: Path) -> tuple[Path, Path]:
+    """The questions and the trajectories of a file of haystacks: beside it, or in the folder above.
+
+    Raises:
+        DatasetError: if one of them lies in neither.
+    """
+    for place in (path.parent, path.parent.parent):
+        found = place / _QUESTIONS_V2, place / _TRAJECTORIES
+        if all(one.is_file() for one in found):
+            return found
+    raise DatasetError(
+        f"{path} says which trajectories a question is asked of; {_QUESTIONS_V2} and {_TRAJECTORIES} are not "
+        "both beside it, nor in the folder above; `lcm datasets longmemeval` tells how to get them"
+    )
+
+
+def _of_v2(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[_Haystack]:
+    """A haystack a question; of the trajectories those are kept that one of the questions is asked of.
+
+    Args:
+        path: of the haystacks.
+        only: the questions that are taken, by id; None: all.
+        known: the ids of all are added here, in order.
+    """
+    of_questions, of_trajectories = _files_beside(path)
+    content = json_value(path)
+    given = Record(path.name, content if isinstance(content, dict) else {})
+    known += given.fields
+    wanted = {name: given.texts(name) for name in given.fields if only is None or name in only}
+    questions = {one.get("id", str): one for one in json_lines(of_questions)}
+    sessions = _trajectories(of_trajectories, {one for ids in wanted.values() for one in ids})
+    for question_id, ids in wanted.items():
+        if question_id not in questions:
+            raise given.wrong(question_id, f"is no question of {of_questions.name}")
+        if missing := [one for one in ids if one not in sessions]:
+            raise given.wrong(question_id, f"names {missing[0]!r}, which {of_trajectories.name} does not hold")
+        yield _haystack(question_id, questions[question_id], tuple(sessions[one] for one in dict.fromkeys(ids)))
+
+
+def _haystack(question_id: str, question: Record, sessions: tuple[_Session, ...]) -> _Haystack:
+    category = question.get("question_type", str)
+    category = _ABSTENTION if category.endswith("-abs") else category
+    query = Query(question_id, question.get("question", str), ASKED_AT, question_id, category)
+    counts = {_PICTURE: int(question.find("image", str) is not None)}
+    return _Haystack(question_id, sessions, (_Asked(query, question.find_words("answer")),), counts)
+
+
+def _trajectories(path: Path, wanted: Collection[str]) -> Mapping[str, _Session]:
+    """Read the trajectories that are wanted, by their ids."""
+    found = {}
+    for record in json_lines(path):
+        name = record.get("id", str)
+        if name in wanted:
+            found[name] = _Session(name, None, tuple(_turns(record)))
+    return found
+
+
+def _turns(record: Record) -> Iterator[Record]:
+    """Give the turns of a trajectory: the goal; of each state the page as text, the thought and the action; the end."""
+    yield _turn(record, "user", record.get("goal", str))
+    for state in record.each("states"):
+        yield _turn(state, "tool", state.get("url", str), state.get("accessibility_tree", str))
+        done = [state.find(name, str) for name in ("thought", "action")]
+        if any(done):
+            yield _turn(state, "assistant", *done)
+    if outcome := record.find("outcome", str):
+        yield _turn(record, "tool", f"outcome: {outcome}")
+
+
+def _turn(record: Record, role: str, *lines: str | None) -> Record:
+    return Record(record.place, {"role": role, "content": "\n".join(filter(None, lines))})

@@ -1,20 +1,17 @@
 """A user's own recorded sessions, and questions about them with what answers each."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-import polars as pl
-
-from eval.dataset.card import Card
-from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, QUOTATIONS_SCHEMA, Dataset
+from eval.dataset.card import Card, read_card, text_digest
+from eval.dataset.dataset import Dataset, Draft
 from eval.mirror import local
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import Problem, QuestionsFile, read_file, refuse
-from eval.questions.overlap import OF_OVERLAP, overlap
 from eval.questions.question import Question
+from eval.questions.quotation import OF_OVERLAP, overlap
 from eval.questions.sessions import Sessions, WorkspaceRule, read_workspaces
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
@@ -49,14 +46,7 @@ class Own:
     copies: CopiesRule = "once"
     """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
 
-    card: ClassVar[Card] = Card(
-        name="own",
-        title="your own recorded sessions of any format that lcm reads, with your own questions",
-        licence="that of the files",
-        origin="the files that dataset.paths and dataset.questions name",
-        how_to_get="record sessions; write questions, or let `lcm questions make` write some",
-        files=(),
-    )
+    card: ClassVar[Card] = read_card("own")
 
     def __post_init__(self) -> None:
         check_choice(self, workspace=WorkspaceRule, copies=CopiesRule)
@@ -78,39 +68,31 @@ class Own:
         located, unresolved = self.located(file, sessions)
         refuse(problems_of(file, unresolved), has_nearest=any(one.nearest for one in unresolved))
         ends = _ends(sessions)
-        qrels = [(one.question.question_id, message_id, 1) for one in located for message_id in one.message_ids]
-        quotations = [
-            (one.question.question_id, number, message_id, quotation)
-            for one in located
-            for number, each in enumerate(one.located, 1)
-            for message_id, quotation in each.quotations.items()
-        ]
-        asked = [one.question for one in located]
-        answers = [(one.question_id, one.answer) for one in asked if one.answer and not one.is_unanswerable]
+        draft = Draft(list(sessions.transcripts))
+        for one in located:
+            asked = one.question
+            asked_at = asked.asked_at or ends[one.workspace_id]
+            draft.queries.append(Query(asked.question_id, asked.question, asked_at, one.workspace_id, asked.category))
+            draft.judge(asked.question_id, one.message_ids)
+            draft.quotations += [
+                (asked.question_id, number, message_id, quotation)
+                for number, each in enumerate(one.located, 1)
+                for message_id, quotation in each.quotations.items()
+            ]
+            if asked.is_unanswerable:
+                draft.unanswerable.add(asked.question_id)
+            elif asked.answer:
+                draft.answers.append((asked.question_id, asked.answer))
         protocol = f"workspace={self.workspace} format={self.format}{sessions.protocol(self.copies)}"
-        told = [*sessions.sha256s, file.sha256, protocol, *(f"{query} {message}" for query, message, _ in qrels)]
-        return Dataset(
-            name=self.card.name,
-            protocol=protocol,
-            digest=hashlib.sha256("\n".join(told).encode()).hexdigest(),
-            transcripts=sessions.transcripts,
-            queries=tuple(
-                Query(
-                    one.question.question_id,
-                    one.question.question,
-                    one.question.asked_at or ends[one.workspace_id],
-                    one.workspace_id,
-                    one.question.category,
-                )
-                for one in located
-            ),
-            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
-            quotations=pl.DataFrame(quotations, schema=QUOTATIONS_SCHEMA, orient="row"),
-            answers=pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
-            unanswerable=frozenset(one.question_id for one in asked if one.is_unanswerable),
-            notes=(*sessions.notes, *_notes(file, located), *_overlap(located, sessions.transcripts)),
-            generated=_generated(asked),
-            generated_by_query={one.question_id: one.generated for one in asked if one.generated},
+        judged = (f"{query} {message}" for query, message, _ in draft.qrels)
+        questions = [one.question for one in located]
+        return draft.dataset(
+            self.card.name,
+            protocol,
+            text_digest(*sessions.sha256s, file.sha256, protocol, *judged),
+            (*sessions.notes, *_notes(file, located), *_overlap(located, sessions.transcripts)),
+            generated=_generated(questions),
+            generated_by_query={one.question_id: one.generated for one in questions if one.generated},
         )
 
     def read(self) -> tuple[QuestionsFile, Sessions]:

@@ -1,18 +1,40 @@
-"""PersonaMem: sessions of a persona with an assistant, and multiple-choice questions about what the persona is like."""
+"""PersonaMem: sessions of a persona with an assistant, and multiple-choice questions about what the persona is like.
 
-from collections.abc import Sequence
+PersonaMem v1 is published in two forms:
+
+- As on Hugging Face: `questions_32k.csv` beside `shared_contexts_32k.jsonl`. A question names how many messages of its
+  context it comes after (`end_index_in_shared_context`), and its options are the text of a Python list.
+- Repackaged, as the development part: `..._queries_....jsonl` beside `..._documents_....jsonl`, a document a session.
+  Where in its context a question is asked is lost.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
-import polars as pl
-
-from eval.dataset.card import Card, PinnedFile, Release, dataset_digest
-from eval.dataset.dataset import OPTIONS_SCHEMA, QRELS_SCHEMA, Dataset, opaque_id
-from eval.dataset.personamem_files import QUESTIONS, Question, Turn, contexts_beside, read_contexts, read_questions
-from eval.dataset.published import check_only, check_part, find_file, identified, notes_of, part_words
+from eval.dataset.card import Card, dataset_digest, read_card
+from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
+from eval.dataset.files import (
+    Published,
+    Record,
+    any_of,
+    check_part,
+    csv_rows,
+    csv_table,
+    json_lines,
+    json_records,
+    notes_of,
+    part_words,
+    whole_number,
+)
 from lcm.clock import EPOCH
-from lcm.records.conversation import Message, Part, Transcript
+from lcm.errors import DatasetError
+from lcm.given import is_given
+from lcm.records.conversation import Role, Transcript
 from lcm.records.query import Query
 
 ASKED_AT = EPOCH + timedelta(days=1)
@@ -20,133 +42,219 @@ ASKED_AT = EPOCH + timedelta(days=1)
 BETWEEN_MESSAGES = timedelta(seconds=1)
 """No session has a time. Where a file says after which message a question is asked, messages are so far apart."""
 
-_HUB = "https://huggingface.co/datasets/bowen-upenn/PersonaMem-v1/resolve/fd7c30f071d5c2ee2a211506783be222d7b6002e/"
-
-
-def _length(name: str, questions: tuple[str, int | None], contexts: tuple[str, int | None]) -> Release:
-    pins = (
-        PinnedFile(f"questions_{name}.csv", *questions),
-        PinnedFile(f"shared_contexts_{name}.jsonl", *contexts),
-    )
-    return Release(f"v1_{name}", f"Hugging Face bowen-upenn/PersonaMem-v1, {name}", pins, url=_HUB, licence="MIT")
-
-
-RELEASES = (
-    Release(
-        "development",
-        "12 personas of the 32k set, repackaged by vectorize-io/agent-memory-benchmark commit de83fa7816ab",
-        (
-            PinnedFile(
-                "personamem_32k_documents_dev.jsonl.gz",
-                "aaaf2d4968e7da569e5bd1f827e0708b3a611ff8a4778eacfc8a5c5fdc1c92e9",
-            ),
-            PinnedFile(
-                "personamem_32k_queries_dev.jsonl.gz",
-                "16501596fdc0ef6958d027cc6b41148670e63d9fe404b26d88ef9cea20eb8f4c",
-            ),
-        ),
-        is_told=False,
-    ),
-    _length(
-        "32k",
-        ("cccd34cf53e0bc4d9536c04cff5ca045156d9a4e227e83327112482840bbc93c", 1_305_366),
-        ("217247ebfec9e8442fc53570c795ab69f21aad08745f7de78d9beab51b122d4a", 5_613_210),
-    ),
-    _length(
-        "128k",
-        ("f0e137c3167fadbffbce5be2786105283c3299972c4ac1f158939155fd1578a7", None),
-        ("733cc009e84a138b386c9e40adea741565db01074f73af4058fd039b42951726", None),
-    ),
+_COLUMNS = (
+    *("question_id", "question_type", "user_question_or_message", "correct_answer", "all_options"),
+    *("shared_context_id", "end_index_in_shared_context"),
 )
+TABLE = csv_table(*_COLUMNS)
+LINES = json_records("lines", ("id",), ("gold_answers",))
+QUESTIONS = any_of(TABLE, LINES)
+
+_ROLES: Mapping[str, Role] = {"SYSTEM": "system", "USER": "user", "ASSISTANT": "assistant"}
+_MARKER = re.compile(r"(?:\A|\n\n)\[(SYSTEM|USER|ASSISTANT)\] ")
+_OPTION = re.compile(r"\(([a-z])\) (.*)", re.DOTALL)
+_LETTER = re.compile(r"\(([a-z])\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Personamem:
+class _Turn:
+    """A message of a context."""
+
+    role: Role
+    text: str
+    session: str
+    """`<context>_<n>`, the n-th session."""
+    index: int
+    """Within its session."""
+    native: Mapping[str, Any]
+    """As recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question with its options."""
+
+    question_id: str
+    text: str
+    category: str
+    context: str
+    options: tuple[tuple[str, str, bool], ...]
+    """Letter, words, whether it is the correct one."""
+    end: int | None
+    """It comes after so many messages of its context; None: the file does not say."""
+    place: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Personamem(Published):
     """20 personas in 37 contexts with 589 questions as published (32k), 12 in 22 with 365 in the development part.
 
     Times: none recorded. A published question is asked after the message that it names, and hears no more of its
-    context; the development part has lost that, and its questions hear all. No judgements.
+    context; the development part has lost that, and its questions hear all. No judgements. `file` is that of the
+    questions, beside which the contexts lie; `only` names contexts by id.
     """
 
-    directory: str | None = None
-    """None: the folder `personamem` in `LCM_DATASETS_DIR`."""
-    file: str | None = None
-    """Of the questions: its path below the folder, or an absolute one; None: the only such file there. The contexts lie
-    beside it."""
-    pinned: bool = False
-    """Refuse files of no known release, instead of taking them and saying so."""
-    only: Sequence[str] | None = None
-    """The contexts that are taken, by id; None: all."""
-
-    card: ClassVar[Card] = Card(
-        name="personamem",
-        title="PersonaMem v1: chats of 20 personas, 589 questions with options; 12 with 365 in the development part",
-        licence="MIT on the data card; the repackaging of the development part names none: not shipped",
-        origin="bowen-upenn/PersonaMem-v1; the development part by vectorize-io/agent-memory-benchmark de83fa7816ab",
-        how_to_get="`lcm datasets get personamem release=v1_32k`, or by hand questions_32k.csv and "
-        "shared_contexts_32k.jsonl",
-        releases=RELEASES,
-    )
-
-    def __post_init__(self) -> None:
-        check_only(self.only)
+    card: ClassVar[Card] = read_card("personamem")
 
     def load(self) -> Dataset:
-        asked = find_file(self.card, QUESTIONS, self.directory, self.file, pinned=self.pinned)
-        beside = identified(self.card, contexts_beside(asked.path), pinned=self.pinned)
-        contexts = read_contexts(asked.path, beside.path)
+        asked = self.find(QUESTIONS)
+        beside = self.identified(_contexts_beside(asked.path))
+        contexts = _contexts(asked.path, beside.path)
         check_part(self.only, contexts, beside.path.name)
-        taken = {name: turns for name, turns in contexts.items() if self.only is None or name in self.only}
-        is_dated, queries, options, beyond = False, list[Query](), list[tuple[str, str, str, bool]](), 0
-        known = set[str]()
-        for question in read_questions(asked.path):
+        is_dated, draft, known = TABLE.is_held_by(asked.path), Draft(), set[str]()
+        doubled = "wrong options say word for word what the correct one says"
+        beyond = "questions are asked after more messages than their context has"
+        draft.counts.update({doubled: 0, beyond: 0})
+        for question in _asked(asked.path):
             if question.context not in contexts:
                 raise question.place.wrong("shared_context_id", f"{question.context!r} is no context")
             if question.question_id in known:
                 raise question.place.wrong("question_id", f"{question.question_id!r} stands twice")
             known.add(question.question_id)
-            is_dated = question.end is not None
-            if question.context in taken:
-                queries.append(_query(question, len(taken[question.context])))
-                options += [(question.question_id, *option) for option in question.options]
-                beyond += (question.end or 0) > len(taken[question.context])
-        frame = pl.DataFrame(options, schema=OPTIONS_SCHEMA, orient="row")
-        correct = frame.filter("is_correct").select("query_id", "text")
-        doubled = len(frame.filter(~pl.col("is_correct")).join(correct, on=["query_id", "text"], how="semi"))
-        notes = {
-            "wrong options say word for word what the correct one says": doubled,
-            "questions are asked after more messages than their context has": beyond,
-        }
+            if self.takes(question.context):
+                heard = len(contexts[question.context])
+                draft.queries.append(_query(question, heard))
+                draft.options += [(question.question_id, *option) for option in question.options]
+                (correct,) = (words for _, words, is_correct in question.options if is_correct)
+                draft.counts[doubled] += [words for _, words, _ in question.options].count(correct) - 1
+                draft.counts[beyond] += (question.end or 0) > heard
+        draft.transcripts += [
+            _transcript(context, turns, is_dated) for context, turns in contexts.items() if self.takes(context)
+        ]
         protocol = f"options=4 context={'until_asked' if is_dated else 'whole'}{part_words(self.only)}"
-        return Dataset(
-            name="personamem",
-            protocol=protocol,
-            digest=dataset_digest([beside.pin, asked.pin], protocol),
-            transcripts=tuple(_transcript(context, turns, is_dated) for context, turns in taken.items()),
-            queries=tuple(queries),
-            qrels=pl.DataFrame(schema=QRELS_SCHEMA),
-            options=frame,
-            notes=(*notes_of([asked, beside]), *(f"{count} {what}" for what, count in notes.items() if count)),
+        return draft.dataset(
+            "personamem", protocol, dataset_digest([beside.pin, asked.pin], protocol), notes_of(asked, beside)
         )
 
 
-def _query(question: Question, heard: int) -> Query:
+def _query(question: _Question, heard: int) -> Query:
     asked_at = ASKED_AT if question.end is None else EPOCH + (min(question.end, heard) - 1) * BETWEEN_MESSAGES
     return Query(question.question_id, question.text, asked_at, question.context, question.category)
 
 
-def _transcript(context: str, turns: Sequence[Turn], is_dated: bool) -> Transcript:
+def _transcript(context: str, turns: Sequence[_Turn], is_dated: bool) -> Transcript:
     """One conversation a context; dated where questions come between its messages."""
     messages = tuple(
-        Message(
-            message_id=opaque_id("personamem", turn.session, str(turn.index)),
+        text_message(
+            opaque_id("personamem", turn.session, str(turn.index)),
+            opaque_id("personamem", turn.session),
+            turn.text.removeprefix(f"{turn.role.capitalize()}: "),
+            turn.native,
             role=turn.role,
-            content=turn.text.removeprefix(f"{turn.role.capitalize()}: "),
-            session_id=opaque_id("personamem", turn.session),
+            text=turn.text,
             created_at=EPOCH + place * BETWEEN_MESSAGES if is_dated else None,
-            parts=(Part("text", text=turn.text),),
-            envelope={"native": turn.native, "slots": {}},
         )
         for place, turn in enumerate(turns)
     )
     return Transcript(opaque_id("personamem", context), messages, workspace_id=context)
+
+
+def _contexts_beside(questions: Path) -> Path:
+    """The file of contexts that lies beside a file of questions.
+
+    Raises:
+        DatasetError: if it does not.
+    """
+    name = questions.name
+    if TABLE.is_held_by(questions):
+        path = questions.with_name(name.replace("questions", "shared_contexts").replace(".csv", ".jsonl"))
+    else:
+        path = questions.with_name(name.replace("queries", "documents"))
+    if path == questions or not is_given(path, questions.parent):
+        told = "as questions_32k.csv beside shared_contexts_32k.jsonl"
+        raise DatasetError(f"{path} is missing: the contexts lie beside their questions, {told}")
+    return path
+
+
+def _contexts(questions: Path, contexts: Path) -> dict[str, list[_Turn]]:
+    """Context -> its messages, in order."""
+    is_published, found = TABLE.is_held_by(questions), dict[str, list[_Turn]]()
+    for record in json_lines(contexts):
+        if is_published:
+            for context in record.fields:
+                if context in found:
+                    raise record.wrong(context, "stands twice")
+                found[context] = list(_turns(context, record))
+        else:
+            found.setdefault(record.get("user_id", str), []).extend(_document(record))
+    return found
+
+
+def _asked(path: Path) -> Iterator[_Question]:
+    """The questions in order."""
+    if TABLE.is_held_by(path):
+        yield from map(_published, csv_rows(path, _COLUMNS))
+    else:
+        yield from map(_repackaged, json_lines(path))
+
+
+def _turns(context: str, record: Record) -> Iterator[_Turn]:
+    """A turn of the system begins a session."""
+    number, index = -1, 0
+    for turn in record.each(context):
+        role = turn.get("role", str)
+        if role.upper() not in _ROLES:
+            raise turn.wrong("role", f"must be one of system, user, assistant, got {role!r}")
+        if role == "system" or number < 0:
+            number, index = number + 1, 0
+        yield _Turn(_ROLES[role.upper()], turn.get("content", str), f"{context}_{number}", index, turn.fields)
+        index += 1
+
+
+def _document(record: Record) -> Iterator[_Turn]:
+    """A marker stands at the beginning or after a blank line, and what it holds may have some."""
+    _, *pieces = _MARKER.split(record.get("content", str))
+    for index, (marker, text) in enumerate(zip(pieces[::2], pieces[1::2], strict=True)):
+        yield _Turn(_ROLES[marker], text, record.get("id", str), index, {"role": marker, "text": text})
+
+
+def _published(row: Record) -> _Question:
+    text = row.get("all_options", str)
+    try:
+        offered = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
+        raise row.wrong("all_options", f"is no Python list ({err})") from err
+    written = Record(row.place, {"all_options": offered}).texts("all_options")
+    correct = _LETTER.fullmatch(row.get("correct_answer", str).strip())
+    if correct is None:
+        raise row.wrong("correct_answer", f"must be a letter as (c), got {row.fields['correct_answer']!r}")
+    end = whole_number(row.get("end_index_in_shared_context", str))
+    if not end:
+        found = row.fields["end_index_in_shared_context"]
+        raise row.wrong("end_index_in_shared_context", f"must be a whole number >= 1, got {found!r:.60}")
+    return _Question(
+        question_id=row.get("question_id", str),
+        text=row.get("user_question_or_message", str),
+        category=row.get("question_type", str),
+        context=row.get("shared_context_id", str),
+        options=_options(written, correct[1], row, "all_options"),
+        end=end,
+        place=row,
+    )
+
+
+def _repackaged(entry: Record) -> _Question:
+    """After the question stand four lines `(a) words`; the gold answer ends with its letter."""
+    meta = entry.inner("meta")
+    text, gold = meta.get("retrieval_query", str), entry.texts("gold_answers")
+    offered = entry.get("query", str).removeprefix(text).strip("\n").split("\n")
+    return _Question(
+        question_id=entry.get("id", str),
+        text=text,
+        category=meta.get("question_type", str),
+        context=entry.get("user_id", str),
+        options=_options(offered, gold[-1] if gold else "", entry, "query"),
+        end=None,
+        place=entry,
+    )
+
+
+def _options(offered: list[str], correct: str, record: Record, key: str) -> tuple[tuple[str, str, bool], ...]:
+    read = [_OPTION.fullmatch(line) for line in offered]
+    options = tuple((one[1], one[2], one[1] == correct) for one in read if one is not None)
+    letters = [letter for letter, _, _ in options]
+    if None in read or len(set(letters)) < len(letters):
+        raise record.wrong(key, f"must hold options as '(a) words', each letter once, got {offered!r:.80}")
+    if correct not in letters:
+        raise record.wrong(key, f"must hold the correct option ({correct}), got the letters {', '.join(letters)}")
+    return options

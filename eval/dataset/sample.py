@@ -1,22 +1,23 @@
-"""The bundled sample: it shows the tool and proves nothing."""
+"""The bundled samples: they show the tool and prove nothing."""
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-import polars as pl
-
-from eval.dataset.card import Card, PinnedFile, dataset_digest, folder, read_pinned
-from eval.dataset.dataset import ANSWERS_SCHEMA, QRELS_SCHEMA, Dataset, opaque_id
+from eval.dataset.card import Card, dataset_digest, folder, read_card, read_pinned
+from eval.dataset.dataset import Dataset, Draft, opaque_id
 from eval.questions.question import UNANSWERABLE
 from lcm.clock import parse_instant
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
+from lcm.transcript.chat import ChatReader
+from lcm.transcript.openclaw import OpenClawReader
 from lcm.transcript.reading import read_transcripts
 
 _QUERIES = "queries.jsonl"
 _PROTOCOL = "evidence=original unit=message"
+_READERS = OpenClawReader(), ChatReader()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,57 +31,36 @@ class Sample:
     directory: str | None = None
     """None: the bundled copy."""
 
-    card: ClassVar[Card] = Card(
-        name="sample",
-        title="four invented conversations (English, Japanese, Chinese); it shows the tool and proves nothing",
-        licence="CC0 1.0",
-        origin="written for this project",
-        how_to_get="it is bundled",
-        files=(
-            PinnedFile("queries.jsonl", "172073f7dab7ad58d1e819232c6f483bee62f8234657c2e4cf2b57b64cbb4838"),
-            PinnedFile(
-                "transcripts/assistant.jsonl", "6736695f43ccfe25bf3d243cb48bdc44809b10d55fa1a15706d9a1ef7cf63b8d"
-            ),
-            PinnedFile("transcripts/coding.jsonl", "6afc4e3800f7ba3a017127ee7c4d6354ea0014969fd561a018822179b0cf7569"),
-            PinnedFile("transcripts/ryokou.json", "dab4fb174ba28db68ec32495707c031d71186a714055a912a3b52ced1acaf92a"),
-            PinnedFile("transcripts/zhongwen.json", "99b3c99846fa880d8cd3818f2ce30b6b81e4b62a6538faf5182a89d9e0319d1c"),
-        ),
-        bundled=True,
-    )
+    card: ClassVar[Card] = read_card("sample")
 
     def load(self) -> Dataset:
         where = folder(self.card, self.directory or str(bundled_directory(self.card.name)))
         contents = read_pinned(where, self.card.files)
-        transcripts, ids = [], {}
+        draft, ids = Draft(), dict[str, dict[str, str]]()
         for file in self.card.files:
             if file.path != _QUERIES:
                 name = Path(file.path).stem
-                (read,) = read_transcripts(where / file.path, workspace_id=name)
+                (read,) = read_transcripts(where / file.path, workspace_id=name, readers=_READERS)
                 transcript, ids[name] = _opaque(read, self.card.name, name)
-                transcripts.append(transcript)
-        queries, qrels, answers, unanswerable = [], [], [], set[str]()
+                draft.transcripts.append(transcript)
         for line in contents[_QUERIES].decode().splitlines():
             entry = json.loads(line)
-            name = entry["conversation"]
-            queries.append(
-                Query(entry["query_id"], entry["text"], parse_instant(entry["asked_at"]), name, entry["category"])
-            )
-            if entry["category"] == UNANSWERABLE:
-                unanswerable.add(entry["query_id"])
+            query_id, name, category = entry["query_id"], entry["conversation"], entry["category"]
+            draft.queries.append(Query(query_id, entry["text"], parse_instant(entry["asked_at"]), name, category))
+            if category == UNANSWERABLE:
+                draft.unanswerable.add(query_id)
             else:
-                answers.append((entry["query_id"], entry["answer"]))
-            qrels += [(entry["query_id"], ids[name][message], 1) for message in entry["evidence"]]
-        return Dataset(
-            name=self.card.name,
-            protocol=_PROTOCOL,
-            digest=dataset_digest(self.card.files, _PROTOCOL),
-            transcripts=tuple(transcripts),
-            queries=tuple(queries),
-            qrels=pl.DataFrame(qrels, schema=QRELS_SCHEMA, orient="row"),
-            answers=pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
-            unanswerable=frozenset(unanswerable),
-            notes=("the sample shows the tool; its numbers prove nothing",),
-        )
+                draft.answers.append((query_id, entry["answer"]))
+            draft.judge(query_id, (ids[name][message] for message in entry["evidence"]))
+        notes = ["the sample shows the tool; its numbers prove nothing"]
+        return draft.dataset(self.card.name, _PROTOCOL, dataset_digest(self.card.files, _PROTOCOL), notes)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleLong(Sample):
+    """One invented session of a coding agent, twelve days long, read and judged as the sample is."""
+
+    card: ClassVar[Card] = read_card("sample_long")
 
 
 def bundled_directory(name: str = "sample") -> Path:

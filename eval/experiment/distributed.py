@@ -6,8 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from eval.dataset.dataset import Dataset
-from eval.executor.executor import Executor, FailedItem
-from eval.executor.none import NoExecutor
+from eval.executor import Executor, FailedItem, NoExecutor
 from eval.experiment.workspace import WorkspaceEvaluator, WorkspaceResult
 from eval.measures.measure import Measure, timed
 from lcm.errors import LcmError

@@ -9,13 +9,14 @@ from typing import Any
 
 import polars as pl
 
+from eval.arms import KnowsDataset
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.dataset.dataset import Dataset
-from eval.executor.executor import Executor
-from eval.executor.none import NoExecutor
+from eval.executor import Executor, NoExecutor
 from eval.experiment.distributed import evaluate_distributed, refuse_timing
 from eval.experiment.external_outcome import (
+    ALIGNED,
     aligned_values,
     asked_of,
     flags_of_external,
@@ -30,36 +31,31 @@ from eval.experiment.flags import (
     flags_of_parts,
     flags_of_pools,
     flags_of_run,
-    flags_of_sessions,
     flags_of_usage,
 )
 from eval.experiment.outcome import Outcome
 from eval.experiment.served import served
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
-from eval.measures.ceiling import with_ranked
+from eval.measures.coverage import with_near_duplicates, with_ranked
 from eval.measures.means import Means
 from eval.measures.measure import (
     QUERY_VALUES_SCHEMA,
     VALUES_SCHEMA,
-    ArmMeasure,
-    QueryMeasure,
-    RunMeasure,
+    Measure,
     RunReading,
-    SystemMeasure,
-    TellsNeeds,
-    TellsNotes,
-    TellsSection,
-    TimingMeasure,
-    Warns,
+    SystemReading,
     directions_of,
 )
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.ranked_messages import with_near_duplicates
-from eval.measures.retrieval import judged_queries
-from eval.measures.waiting import Waiting
+from eval.measures.retrieval import Retrieval, judged_queries
+from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Replay
 from lcm.errors import DatasetError
 from lcm.faults import counting
 from lcm.memory.session import heartbeat_ids
+from lcm.memory.system import System
+from lcm.protocols.retrieval import Ranker
+from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
 
 _NAMED = ("workspace_id", "document_id")
@@ -82,11 +78,9 @@ class Experiment:
         refuse_sessions(evaluator.system, evaluator.measures)
         is_judged = not judged_queries(dataset).is_empty()
         if not is_judged and not any(
-            (isinstance(measure, SystemMeasure) and measure.is_measured(evaluator.system, dataset))
-            or (isinstance(measure, ArmMeasure) and measure.is_measured(dataset))
-            for measure in evaluator.measures.values()
+            measure.is_measured(evaluator.system, dataset) for measure in evaluator.measures.values()
         ):
-            needs = {name: one.needs for name, one in evaluator.measures.items() if isinstance(one, TellsNeeds)}
+            needs = {name: one.needs for name, one in evaluator.measures.items() if one.needs}
             if needs and len(needs) == len(evaluator.measures):
                 raise DatasetError("; ".join(f"measures={name} needs {what}" for name, what in needs.items()))
             raise DatasetError(
@@ -117,8 +111,8 @@ class Experiment:
         results = sampling.results(progress)
         documents = pl.concat([one.documents for one in results])
         judging = replace(self, evaluator=self.evaluator.sampling(sample, sample, measure))
-        values = judging._of_arm(results, SYSTEM_ARM, documents, judging._of_memories(results))[0]
-        return values.filter(measure=measure)["value"]
+        values, _ = judging._of_arm(results, SYSTEM_ARM, documents, judging._of_memories(results))
+        return pl.concat(values.values()).filter(measure=measure)["value"]
 
     @property
     def _controls(self) -> list[str]:
@@ -152,24 +146,24 @@ class Experiment:
         acted = {name.removeprefix(ACTED) for name in counted if name.startswith(ACTED)}
         incidents = Counter({name: times for name, times in counted.items() if not name.startswith(ACTED)})
         frames = self._of_memories(results)
+        whole = SystemReading(evaluator.system, dataset, incidents, documents)
         with counting(incidents):
             for name, measure in evaluator.measures.items():
-                if isinstance(measure, SystemMeasure):
-                    frames[name] = measure.of_system(evaluator.system, dataset, incidents=incidents)
-            system_values, _ = self._of_arm(results, SYSTEM_ARM, documents, frames)
-            control_values, control_means = self._of_controls(results, documents, frames)
+                if measure.subject == "system":
+                    frames[name] = measure.rows(whole)
+            of_system, _ = self._of_arm(results, SYSTEM_ARM, documents, frames)
+            of_controls, control_values, control_means = self._of_controls(results, documents, frames)
+        system_values = pl.concat([pl.DataFrame(schema=VALUES_SCHEMA), *of_system.values()])
         judged = len(judged_queries(dataset))
-        others = {
-            name: rows
-            for name, rows in frames.items()
-            # What is read when queries are asked may have nothing to tell, as of an index that misses nothing; so may
-            # waiting, of a system that schedules nothing.
-            if "query_id" not in rows.columns
-            and not (rows.is_empty() and isinstance(evaluator.measures[name], QueryMeasure | Waiting))
+        for name, measure in evaluator.measures.items():
+            if measure.subject == "rankings":
+                frames[name] = pl.concat([of_system[name], *(of[name] for of in of_controls if name in of)])
+        told = {
+            name: section
+            for name, measure in evaluator.measures.items()
+            if name in frames and (section := measure.section(frames[name], self.means)) is not None
         }
-        of_arms = {name: frames[name] for name, one in evaluator.measures.items() if isinstance(one, ArmMeasure)}
-        sections = self._sections(others) | self._unpaired(of_arms)
-        timing = [name for name, measure in evaluator.measures.items() if isinstance(measure, TimingMeasure)]
+        timing = [name for name, measure in evaluator.measures.items() if measure.is_of_time]
         contexts = [
             reading._replace(conversation_id=f"{one.workspace_id} {reading.conversation_id}")
             for one in results
@@ -189,10 +183,13 @@ class Experiment:
             control_values=control_values,
             means=pl.concat([self.means.of_queries(system_values, dataset), control_means]),
             confidence=self.means.confidence,
-            frames={name: rows for name, rows in others.items() if name not in timing}
-            | {name: _told_of_queries(rows) for name, rows in of_arms.items()},
-            sections={name: section for name, section in sections.items() if name not in timing},
-            timing={name: sections.get(name, {}) for name in timing},
+            frames={
+                name: kept
+                for name, rows in frames.items()
+                if name not in timing and (kept := _kept(rows, is_told=name in told)) is not None
+            },
+            sections={name: section for name, section in told.items() if name not in timing},
+            timing={name: told.get(name, {}) for name in timing},
             decisions=decisions,
             counts={
                 "workspaces": len(results),
@@ -208,7 +205,7 @@ class Experiment:
             flags=(
                 *flags_of_haystacks(dataset),
                 *flags_of_external(results),
-                *self._flags(RunMeasure, system_values, documents),
+                *self._notes(results, frames, whole, of_rankings=True),
                 *flags_of_run(
                     system_run,
                     documents,
@@ -227,11 +224,8 @@ class Experiment:
                     seen,
                     getattr(evaluator.replay, "is_per_turn", False),
                 ),
-                *self._flags(QueryMeasure, system_values, documents),
-                *self._notes(others),
+                *self._notes(results, frames, whole, of_rankings=False),
                 *flags_of_usage(evaluator.system, dataset),
-                *flags_of_sessions(evaluator.system, dataset, others.get("survival")),
-                *self._notes_of_arms(results),
             ),
             seconds={},
             directions=directions_of(evaluator.measures),
@@ -252,7 +246,7 @@ class Experiment:
 
     def _reads_replay(self) -> bool:
         """Whether a measure reads what was replayed; not those that take sessions in themselves."""
-        return not all(isinstance(one, SystemMeasure) for one in self.evaluator.measures.values())
+        return any(one.subject != "system" for one in self.evaluator.measures.values())
 
     def _has_session_acted(self, results: Sequence[WorkspaceResult]) -> bool:
         """Say whether a large file was taken out of its context, a conversation left out, or a heartbeat hidden."""
@@ -275,8 +269,10 @@ class Experiment:
             ]
             if parts:
                 rows = pl.concat(parts)
-                if isinstance(self.evaluator.measures[name], ArmMeasure):
+                if self.evaluator.measures[name].of_arms:
                     rows = rows.filter(pl.col("arm").is_in(self._arms_that_answer(results)))
+                elif "query_id" in rows.columns:
+                    rows = rows.select(pl.lit(SYSTEM_ARM).alias("arm"), pl.all())
                 frames[name] = rows.drop("workspace_id") if "query_id" in rows.columns else rows
         return frames
 
@@ -286,47 +282,51 @@ class Experiment:
 
     def _of_controls(
         self, results: Sequence[WorkspaceResult], documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """The values of the control arms, arm by arm, and their means: once for points that share them."""
+    ) -> tuple[list[dict[str, pl.DataFrame]], pl.DataFrame, pl.DataFrame]:
+        """The values of the control arms by measure, arm by arm; together; and their means: once for points that share
+        them."""
         found = {arm: self._of_arm(results, arm, documents, frames) for arm in self._controls}
         keys = [(arm, key) for arm, (_, keys) in found.items() for key in keys]
         key = None if not keys or any(key is None for _, key in keys) else _digest(keys)
         stages = FrameCache(self.evaluator.cache)
-        every = [pl.DataFrame(schema=VALUES_SCHEMA), *(values for values, _ in found.values())]
+        by_measure = [values for values, _ in found.values()]
+        every = [pl.DataFrame(schema=VALUES_SCHEMA), *(rows for values in by_measure for rows in values.values())]
         values = stages.at_hand("control_values", key, lambda: pl.concat(every))
 
         def means() -> Made:
             return self.means.of_queries(values, self.evaluator.dataset), Counter()
 
         key = key and _digest([key, self.evaluator.dataset.digest, self.means])
-        return values, stages.frame("means", key, means, in_memory=True)[0]
+        return by_measure, values, stages.frame("means", key, means, in_memory=True)[0]
 
     def _of_arm(
         self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
-    ) -> tuple[pl.DataFrame, list[str | None]]:
-        """The values of an arm, and what each measure of them depends on."""
-        stages, is_control, asked = FrameCache(self.evaluator.cache), arm != SYSTEM_ARM, asked_of(results)
-        values, keys = [pl.DataFrame(schema=VALUES_SCHEMA)], list[str | None]()
+    ) -> tuple[dict[str, pl.DataFrame], list[str | None]]:
+        """Measure -> its values of an arm, rows of `VALUES_SCHEMA`; and what each depends on."""
+        stages, is_control = FrameCache(self.evaluator.cache), arm != SYSTEM_ARM
+        asked = None if is_control else asked_of(results)
+        found: dict[str, pl.DataFrame] = {}
+        keys = list[str | None]()
         for name, measure in self.evaluator.measures.items():
-            if isinstance(measure, RunMeasure):
+            if is_control and not measure.of_arms:
+                continue
+            if measure.subject == "rankings":
                 keys.append(self._key(results, arm, measure))
                 make = partial(self._of_run, results, arm, documents, measure)
                 rows, _ = stages.frame("values", keys[-1], make, in_memory=is_control)
-            elif isinstance(measure, ArmMeasure):
+            elif name not in frames or "query_id" not in frames[name].columns:
+                continue
+            else:
                 keys.append(None)  # the means are of rows that have no one key
                 rows = frames[name].filter(arm=arm)
-            elif not is_control and name in frames and "query_id" in frames[name].columns:
-                rows = frames[name]
-            else:
-                continue
-            if not is_control and asked is not None:
-                rows = with_value(rows, asked, by_messages=isinstance(measure, RunMeasure))
-            values.append(rows.select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA))
-        if not is_control and asked is not None:
-            values.append(aligned_values(asked).select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA))
-        return pl.concat(values), keys
+            if asked is not None:
+                rows = with_value(rows, asked, by_messages=measure.subject == "rankings")
+            found[name] = rows.select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA)
+        if asked is not None:
+            found[ALIGNED] = aligned_values(asked).select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA)
+        return found, keys
 
-    def _key(self, results: Sequence[WorkspaceResult], arm: str, measure: RunMeasure) -> str | None:
+    def _key(self, results: Sequence[WorkspaceResult], arm: str, measure: Measure) -> str | None:
         """The digest of all that a measure of an arm depends on; None where something has none."""
         keys = [one.keys.get(read) for one in results for read in self._read_by(results, arm)]
         return None if None in keys else _digest([keys, self.evaluator.dataset.digest, measure])
@@ -337,63 +337,41 @@ class Experiment:
         is_ceiling = any(arm in one.reachable for one in results)
         others = self.evaluator.rankings.keys() - {arm} if is_ceiling else ()
         more = (
-            other
-            for other in others
-            if any(one.external or one.ranked[other]["stands_for"].list.len().sum() > 0 for one in results)
+            other for other in others if any(one.external or _stands_for_others(one.ranked[other]) for one in results)
         )
         return [arm, *sorted(more)]
 
-    def _of_run(
-        self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, measure: RunMeasure
-    ) -> Made:
+    def _of_run(self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, measure: Measure) -> Made:
         run = pl.concat([one.run(arm) for one in results])
         texts = pl.concat([one.evidence_text for one in results])
         reached = [one.reachable[arm] for one in results if arm in one.reachable]
         rankings = [one.ranked[read] for one in results for read in self._read_by(results, arm)]
         reachable = with_ranked(pl.concat(reached), rankings) if reached else None
-        return measure.of_run(RunReading(arm, run, documents, self.evaluator.dataset, texts, reachable)), Counter()
+        return measure.rows(RunReading(arm, run, documents, self.evaluator.dataset, texts, reachable)), Counter()
 
-    def _sections(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, Mapping[str, Any]]:
-        """What the summary tells of each measure that gives no rows of queries."""
-        found: dict[str, Mapping[str, Any]] = {}
-        for name, rows in frames.items():
-            measure = self.evaluator.measures[name]
-            found[name] = (
-                measure.section(rows) if isinstance(measure, TellsSection) else self.means.of_conversations(rows)
-            )
-        return found
-
-    def _unpaired(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, Mapping[str, Any]]:
-        """What the summary tells of each measure that reads arms, beside its values of queries."""
-        found: dict[str, Mapping[str, Any]] = {}
-        for name, rows in frames.items():
-            measure = self.evaluator.measures[name]
-            assert isinstance(measure, ArmMeasure)
-            if section := self.means.of_conversations(measure.unpaired(rows)):
-                found[name] = section
-        return found
-
-    def _notes_of_arms(self, results: Sequence[WorkspaceResult]) -> Iterator[str]:
+    def _notes(
+        self,
+        results: Sequence[WorkspaceResult],
+        frames: Mapping[str, pl.DataFrame],
+        whole: SystemReading,
+        *,
+        of_rankings: bool,
+    ) -> Iterator[str]:
+        """What measures of rankings tell, or all others."""
         silent = sorted(self.evaluator.rankings.keys() - self._arms_that_answer(results))
         for name, measure in self.evaluator.measures.items():
-            if isinstance(measure, ArmMeasure):
-                yield from measure.notes(self.evaluator.dataset)
-                if silent:
+            if name in frames and (measure.subject == "rankings") == of_rankings:
+                yield from measure.notes(frames[name], whole)
+                if measure.subject == "answers" and measure.of_arms and silent:
                     yield f"{name}: without {', '.join(silent)}, which ranked nothing"
 
-    def _notes(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[str]:
-        for name, rows in frames.items():
-            measure = self.evaluator.measures[name]
-            if isinstance(measure, TellsNotes):
-                yield from measure.notes(rows)
 
-    def _flags(self, kind: type, values: pl.DataFrame, documents: pl.DataFrame) -> tuple[str, ...]:
-        return tuple(
-            flag
-            for measure in self.evaluator.measures.values()
-            if isinstance(measure, kind) and isinstance(measure, Warns)
-            for flag in measure.flags(values, documents, self.evaluator.dataset)
-        )
+def _stand_for_others(ranked: pl.DataFrame) -> bool:
+    return bool((ranked["stands_for"].list.len() > 0).any())
+
+
+_stands_for_others = KeptBeside(_stand_for_others, 4096)
+"""Whether a document of a ranking stands for another: control arms have one ranking for all points of a sweep."""
 
 
 def _ranked(results: Sequence[WorkspaceResult], arms: Sequence[str]) -> pl.DataFrame:
@@ -406,9 +384,14 @@ def _named(run: pl.DataFrame) -> pl.DataFrame:
     return with_near_duplicates(run).select(_NAMED).unique()
 
 
-def _told_of_queries(rows: pl.DataFrame) -> pl.DataFrame:
-    """What a measure that reads arms says of each query beside its values, once."""
-    return rows.drop("measure", "value").unique(maintain_order=True)
+def _kept(rows: pl.DataFrame, *, is_told: bool) -> pl.DataFrame | None:
+    """What the file of a measure holds: of rows of queries what they say beside values, once a query and arm, if they
+    do; of other rows all, if the summary tells of them."""
+    if "query_id" not in rows.columns:
+        return rows if is_told else None
+    return (
+        None if VALUES_SCHEMA.keys() >= set(rows.columns) else rows.drop("measure", "value").unique(maintain_order=True)
+    )
 
 
 def _digest(parts: Sequence[Any]) -> str | None:
@@ -417,3 +400,31 @@ def _digest(parts: Sequence[Any]) -> str | None:
         return digest(identity.of(parts), identity.modules)
     except Unidentified:
         return None
+
+
+_BULK, _MEANS, _RETRIEVAL = Bulk(), Means(), Retrieval()
+
+
+def evaluate(
+    system: System,
+    dataset: Dataset,
+    measures: Mapping[str, Measure] | None = None,
+    arms: Mapping[str, Ranker | KnowsDataset] | None = None,
+    replay: Replay = _BULK,
+    means: Means = _MEANS,
+) -> pl.DataFrame:
+    """Replay a dataset through a memory system, and measure what came back.
+
+    Args:
+        measures: by name; None = those of retrieval.
+        arms: other rankings over the very same memory.
+        replay: how transcripts reach the memory.
+        means: how intervals are made.
+    Returns:
+        Rows arm (`system` and those of `arms`), group (`all`, or a category), measure, value, n, low, high.
+    Raises:
+        DatasetError: if nothing in the dataset is judged.
+    """
+    wanted = {"retrieval": _RETRIEVAL} if measures is None else measures
+    evaluator = WorkspaceEvaluator(dataset, system, replay, wanted, arms or {})
+    return Experiment(evaluator, means).run(lambda what, done, total: None).means

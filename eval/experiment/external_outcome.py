@@ -5,12 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from eval.experiment.workspace import WorkspaceResult
-from eval.external.ranking.external import External
+from eval.external.ranking import External
 from eval.external.reading import HOW
 from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure
 from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, EXTERNAL_MEMORY, HAS_NO_NUMBER
-from eval.measures.resume import Resume
-from eval.measures.survival import Survival
 from lcm.errors import LcmError
 from lcm.memory.system import System
 from lcm.redaction import redacted
@@ -31,7 +29,7 @@ def refuse_sessions(system: System, measures: Mapping[str, Measure]) -> None:
         LcmError: naming the first.
     """
     for name, measure in measures.items() if isinstance(system.ranking, External) else ():
-        if isinstance(measure, Survival | Resume):
+        if measure.plays_sessions:
             raise LcmError(
                 f"measures={name} plays sessions itself, and would measure this system's own assembly, not the "
                 "external memory: leave it out"

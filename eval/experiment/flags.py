@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import polars as pl
 
 from eval.dataset.dataset import Dataset
-from eval.external.ranking.external import External
-from eval.measures.names import SYSTEM_ARM
+from eval.external.ranking import External
 from lcm.compaction.lossless.lossless import HOT_TOKENS, SWEEPS, TAIL_GROWTH
 from lcm.memory.conversation_compaction import WAITS
 from lcm.memory.system import System
@@ -86,31 +85,6 @@ def flags_of_usage(system: System, dataset: Dataset) -> Iterator[str]:
         return
     if not any(replies(one.messages, one.events) for one in dataset.transcripts):
         yield "token_estimator=recorded: no session records what its answers took, so that all tokens are estimated"
-
-
-def flags_of_sessions(system: System, dataset: Dataset, survived: pl.DataFrame | None) -> Iterator[str]:
-    """Why nothing was folded where what survives was measured and no context held a summary.
-
-    Args:
-        survived: rows of `SURVIVAL_SCHEMA`; None = not measured.
-    """
-    own = pl.DataFrame() if survived is None else survived.filter(arm=SYSTEM_ARM, measure="summaries")
-    if survived is None or own.is_empty() or own["value"].sum():
-        return
-    if contract_of(system.compaction).is_off:
-        yield "survival: compaction=none is chosen, which folds nothing: try compaction=lossless assembly=lossless"
-        return
-    why = []
-    longest = max(len(one.messages) for one in dataset.transcripts)
-    tail = getattr(system.compaction, "fresh_tail_count", 0)
-    if tail >= longest:
-        why.append(f"compaction.fresh_tail_count={tail} keeps all {longest} messages of the longest conversation")
-    threshold = getattr(system.compaction, "threshold_tokens", None)
-    if threshold is not None:
-        most = survived.filter(arm="whole_history", measure="context_tokens")["value"].to_numpy().max()
-        why.append(f"the largest history has {most:,.0f} of the {threshold:,} tokens that trigger a sweep")
-    if why:
-        yield f"survival: {'; '.join(why)}"
 
 
 def _inverted_thresholds(contexts: Sequence[ContextReading]) -> Iterator[str]:

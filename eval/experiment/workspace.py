@@ -8,33 +8,24 @@ from typing import Any
 
 import polars as pl
 
-from eval.arms.arm import KnowsDataset, ceilings_among, rankings_of
+from eval.arms import KnowsDataset, ceilings_among, rankings_of
 from eval.cache.fingerprint import Fingerprint, Unidentified, digest
 from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
 from eval.experiment.facts import FACTS, Fact, readable_documents
-from eval.external.ranking.external import External
-from eval.external.ranking.recorded_answers import RecordedAnswers
-from eval.measures.evidence_text import evidence_text
-from eval.measures.measure import (
-    KINDS,
-    REPORT_TOKENS,
-    ArmMeasure,
-    Measure,
-    MemoryMeasure,
-    MemoryReading,
-    QueryMeasure,
-    ReadsContexts,
-    TimingMeasure,
-)
+from eval.external.ranking import External
+from eval.external.reading import RecordedAnswers
+from eval.measures.coverage import evidence_text
+from eval.measures.measure import REPORT_TOKENS, Measure, MemoryReading
 from eval.measures.names import SYSTEM_ARM
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay
 from lcm.errors import LcmError
 from lcm.faults import counting
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
+from lcm.protocols.contract import contract_of
 from lcm.protocols.retrieval import BringsDocuments, Ranker
 from lcm.records.query import Query
 from lcm.records.summary import ContextReading
@@ -149,7 +140,7 @@ class WorkspaceEvaluator:
         """The same for one workspace: an external memory has been asked, and its answers are the system's ranking."""
         if not isinstance(self.system.ranking, External):
             return self
-        budgets = {n for one in self.measures.values() if isinstance(one, ReadsContexts) for n in one.context_budgets}
+        budgets = {n for one in self.measures.values() for n in one.context_budgets}
         system = self.system.ranking.played(
             self.system,
             self.dataset,
@@ -203,7 +194,7 @@ class WorkspaceEvaluator:
             for name, measure in self.measures.items():
                 if not self._reads(measure, workspace, checkpoint):
                     continue
-                for one in self.rankings if isinstance(measure, ArmMeasure) else (None,):
+                for one in self.rankings if measure.of_arms else (None,):
                     found = answers if one is None else ranked[one][-1]
                     make = self._measured(checkpoint, measure, checkpoint.queries or queries, found, one)
                     key = keys.measured(name, number, one)
@@ -241,12 +232,10 @@ class WorkspaceEvaluator:
 
     def _reads(self, measure: Measure, workspace: str, checkpoint: ReplayCheckpoint) -> bool:
         """Whether a measure reads the memory as it stands now."""
-        if checkpoint.queries:
-            return isinstance(measure, QueryMeasure | ArmMeasure)
-        if not isinstance(measure, MemoryMeasure):
+        if measure.subject != ("answers" if checkpoint.queries else "memory"):
             return False
-        chosen = measure.chosen(self.dataset.queries) if isinstance(measure, TimingMeasure) else None
-        return chosen is None or any(query.workspace_id == workspace for query in chosen)
+        timed = measure.chosen(self.dataset.queries) if measure.is_of_time else None
+        return timed is None or any(query.workspace_id == workspace for query in timed)
 
     def _ranked(
         self, checkpoint: ReplayCheckpoint, arm: str, stages: FrameCache, keys: "_StageKeys"
@@ -256,10 +245,16 @@ class WorkspaceEvaluator:
         def answers(memory: Memory) -> pl.DataFrame:
             if arm == SYSTEM_ARM and self.system.reinforcement.recalled:
                 return memory.recall(checkpoint.queries, acted)
-            ranking = self.rankings[arm]
-            if keys.checkpoints is not None:
-                ranking = with_cached_pools(ranking, stages, keys.checkpoints)
-            return memory.rank(checkpoint.queries, ranking, acted=acted if arm == SYSTEM_ARM else None)
+            ranking, counted = self.rankings[arm], acted if arm == SYSTEM_ARM else None
+            if self.cache is None or keys.checkpoints is None or self.system.reinforcement.recalled:
+                return memory.rank(checkpoint.queries, ranking, acted=counted)
+            asked = tuple(query.query_id for query in checkpoint.queries)
+            laid_out = ("batches", asked, contract_of(ranking).needs_vectors)
+            if laid_out not in memory.live.derived:  # once for all arms and all points of a sweep
+                memory.live.derived[laid_out] = memory.batches(checkpoint.queries, ranking)
+            batches = memory.live.derived[laid_out]
+            ranked_by = with_cached_pools(ranking, stages, keys.checkpoints)
+            return memory.rank_batches(batches, checkpoint.queries, ranked_by, acted=counted)
 
         return _of_memory(checkpoint, answers, acted)
 
@@ -272,14 +267,8 @@ class WorkspaceEvaluator:
         arm: str | None,
     ) -> Callable[[], Made]:
         def rows(memory: Memory) -> pl.DataFrame:
-            reading = MemoryReading(memory, queries, ranked, self.evidence, self.dataset)
-            if isinstance(measure, QueryMeasure):
-                return measure.of_queries(reading)
-            if isinstance(measure, ArmMeasure):
-                assert arm is not None
-                return measure.of_arm(reading, arm)
-            assert isinstance(measure, MemoryMeasure)
-            return measure.of_memory(reading)
+            of = arm or SYSTEM_ARM
+            return measure.rows(MemoryReading(memory, queries, ranked, self.evidence, self.dataset, of))
 
         return _of_memory(checkpoint, rows)
 
@@ -292,17 +281,17 @@ def refuse_unmeasured(measures: Mapping[str, Measure]) -> None:
     """
     giver: dict[str, str] = {}
     for name, measure in measures.items():
-        if sum(isinstance(measure, kind) for kind in KINDS) != 1:
+        if not isinstance(measure, Measure):
             raise LcmError(
-                f"measures.{name} is no measure: it has not one of of_run, of_arm, of_queries, of_memory, of_system; "
-                "name another in its _target_, or leave it out"
+                f"measures.{name} is no measure: {type(measure).__name__} does not derive from eval.measures.measure."
+                "Measure; name another in its _target_, or leave it out"
             )
         for value in measure.value_names():
             if giver.setdefault(value, name) != name:
                 raise LcmError(
                     f"measures.{giver[value]} and measures.{name} both measure {value}: leave one of them out"
                 )
-            if ("/" in value) != isinstance(measure, TimingMeasure):
+            if ("/" in value) != measure.is_of_time:
                 raise LcmError(f"measures.{name} gives {value!r}: names with a / are those of measures of time alone")
 
 
@@ -319,7 +308,7 @@ class _StageInputs:
         self.facts = _identified(_of([REPORT_TOKENS, *brought]))
         self.measured: dict[str, str | None] = {}
         for name, measure in evaluator.measures.items():
-            if isinstance(measure, QueryMeasure | MemoryMeasure | ArmMeasure):
+            if measure.subject in ("answers", "memory"):
                 parts = measure.depends_on(system)
                 self.measured[name] = None if parts is None else _identified(_of([measure, REPORT_TOKENS, *parts]))
 

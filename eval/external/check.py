@@ -1,8 +1,6 @@
 """A short look at an external memory before it is measured: a dozen messages are told, five questions asked."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -10,9 +8,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.external.contract import NOT_RUN, Told, Transport, is_fault
-from eval.external.reading import Answered, read_log
-from eval.external.session import LOG_SCHEMA, NOISE, Session, begun
+from eval.external.reading import RecordedAnswers, read_log
+from eval.external.session import NOT_RUN, Told, Transport, is_fault, played
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 
@@ -80,26 +77,26 @@ def checked(transport: Transport, settings: Mapping[str, Any], similarity: float
     )
     failed = [row for row in (*log, *rest) if row["fault"] not in (None, NOT_RUN)]
     faults = [f"{row['call']} {row['detail']}" for row in failed]
-    if not talk.documents["source_message_ids"].list.len().sum():
+    if not talk.brought["source_message_ids"].list.len().sum():
         faults.append("no answer is of anything that was said")
     return Checked(told, [*_lines(told, talk, log), _of_another(other)], list(dict.fromkeys(faults)))
 
 
 def _played(
     transport: Transport, settings: Mapping[str, Any], dataset: Dataset, workspace: str, similarity: float
-) -> tuple[Told, Answered, list[dict[str, Any]]]:
+) -> tuple[Told, RecordedAnswers, list[dict[str, Any]]]:
     """Return what the memory says of itself, its answers, and rows of `LOG_SCHEMA`."""
     transcripts = [one for one in dataset.transcripts if one.workspace_id == workspace]
     queries = [one for one in dataset.queries if one.workspace_id == workspace]
-    with closing(begun(transport)) as connection:
-        session = Session(connection, K, _OF_ONE, False, (BUDGET_TOKENS,), settings)
-        session.play(workspace, transcripts, queries)
-        noise = Counter({NOISE: connection.noise} if connection.noise else {})
-    log = pl.DataFrame(session.rows, schema=LOG_SCHEMA, orient="row")
-    return session.told, read_log(log, workspace, dataset, K, similarity, noise), log.rows(named=True)
+    session = played(
+        transport, workspace, transcripts, queries,
+        k=K, add_messages=_OF_ONE, is_per_turn=False, budgets=(BUDGET_TOKENS,), settings=settings,
+    )  # fmt: skip
+    answered = read_log(session.log, workspace, dataset, K, similarity, session.noise)
+    return session.told, answered, session.log.rows(named=True)
 
 
-def _lines(told: Told, talk: Answered, log: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+def _lines(told: Told, talk: RecordedAnswers, log: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     yield _line(log, "reset", " ".join(filter(None, told[:2])) or "does not say its name")
     yield Line("offers", ", ".join(("add", "search", *told.offers)))
     for note in told.notes:
@@ -134,9 +131,9 @@ def _line(log: Sequence[Mapping[str, Any]], call: str, told: str) -> Line:
     return Line(call, told, sum(times) / len(times) if times else None)
 
 
-def _of_ranks(talk: Answered) -> str:
+def _of_ranks(talk: RecordedAnswers) -> str:
     """At which rank the message stood that answers each question."""
-    held = talk.answers.join(talk.documents.select("document_id", "source_message_ids"), on="document_id")
+    held = talk.answers.join(talk.brought.select("document_id", "source_message_ids"), on="document_id")
     ranks = {
         (row["query_id"], name): row["rank"] for row in held.sort("rank", descending=True).iter_rows(named=True)
         for name in row["source_message_ids"]
@@ -145,7 +142,7 @@ def _of_ranks(talk: Answered) -> str:
     return f"what answers the questions at rank {', '.join('-' if one is None else str(one) for one in places)}"
 
 
-def _of_another(other: Answered) -> Line:
+def _of_another(other: RecordedAnswers) -> Line:
     foreign = int(other.asked["foreign"].sum())
     if other.asked["fault"].null_count() == 0:
         return Line("next workspace", "gave no answer")

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from queue import Empty, Queue
 from threading import Thread
@@ -12,38 +12,23 @@ from typing import Any
 import requests
 import urllib3
 
-from eval.external.contract import CallName, FaultError
-from lcm.checks import check_range
+from eval.external.session import CallName, FaultError, Limits
 from lcm.consent import refused_data, refused_key
 from lcm.errors import LcmError
 from lcm.language_model.openai_compatible import is_timeout, without_netrc
 from lcm.redaction import keep_secret, redacted
 
-_MIB = 1 << 20
 _READ_AT_ONCE = 1 << 16
 _OK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Http:
+class Http(Limits):
     """Asks a server that is there already, and stays; it is the same for all workspaces."""
 
     url: str = ""
     api_key_env: str | None = None
     """The variable that holds a key, sent as a bearer token."""
-    timeout_s: float = 60.0
-    """For each call."""
-    start_s: float = 120.0
-    """For `reset`."""
-    reply_mib: float = 16.0
-    """A reply may be no larger."""
-
-    def __post_init__(self) -> None:
-        check_range(self, "timeout_s", "start_s", "reply_mib", gt=0)
-
-    @property
-    def modules(self) -> Sequence[str]:
-        return ()
 
     def open(self) -> "HttpConnection":
         if not self.url:
@@ -54,8 +39,7 @@ class Http:
         key = None if self.api_key_env is None else os.environ.get(self.api_key_env, "")
         if key is not None:
             keep_secret(key)
-        limits = self.timeout_s, self.start_s, int(self.reply_mib * _MIB)
-        return HttpConnection(self.url.rstrip("/"), {} if key is None else {"Authorization": f"Bearer {key}"}, *limits)
+        return HttpConnection(self.url.rstrip("/"), {} if key is None else {"Authorization": f"Bearer {key}"}, self)
 
 
 class HttpConnection:
@@ -63,13 +47,12 @@ class HttpConnection:
 
     noise = 0
 
-    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, start_s: float, most_bytes: int) -> None:
-        self._url, self._headers = url, dict(headers)
-        self._timeout_s, self._start_s, self._most_bytes = timeout_s, start_s, most_bytes
+    def __init__(self, url: str, headers: Mapping[str, str], limits: Limits) -> None:
+        self._url, self._headers, self._limits = url, dict(headers), limits
         self._session = requests.Session()
 
     def call(self, name: CallName, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        limit_s = self._start_s if name == "reset" else self._timeout_s
+        limit_s = self._limits.start_s if name == "reset" else self._limits.timeout_s
         try:
             status, content = self._within(limit_s, name, arguments)
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
@@ -119,8 +102,8 @@ class HttpConnection:
         ) as response:  # fmt: skip
             while chunk := response.raw.read1(_READ_AT_ONCE, decode_content=True):
                 content += chunk
-                if len(content) > self._most_bytes:
-                    raise FaultError("reply too large", f"more than {self._most_bytes:,} bytes", is_end=True)
+                if len(content) > self._limits.most_bytes:
+                    raise FaultError("reply too large", f"more than {self._limits.most_bytes:,} bytes", is_end=True)
                 if time.monotonic() > deadline:
                     raise FaultError("timed out", f"no whole reply within {limit_s:g} s", is_end=True)
         return response.status_code, bytes(content)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eval.external.contract import Connection
+from eval.external.session import Connection
 from lcm.errors import LcmError
 from lcm.protocols.contract import Contract
 

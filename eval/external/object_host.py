@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from eval.worker_process import begin_worker
+from eval.executor import begin_worker
 
 _OFFERS = ("compact", "context")
 

@@ -1,14 +1,22 @@
-"""Means of values, with percentile bootstrap intervals over what was drawn: queries, or conversations."""
+"""Means of values, with percentile bootstrap intervals over what was drawn: queries, or conversations.
 
+A run that asks no question is compared by what `survival` and `resume` tell of the system, conversation by
+conversation.
+"""
+
+import hashlib
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from eval.dataset.dataset import Dataset
+from eval.measures.names import SYSTEM_ARM, Direction
+from eval.shape import sections
 from eval.significance import bootstrap_means
 from lcm.checks import check_range
 
@@ -25,9 +33,19 @@ MEANS_SCHEMA: dict[str, pl.DataType] = {
 }
 Entry = Mapping[str, float | None]
 """A mean as a summary tells it: value, n, low, high; None where it is no number."""
-WHOLE_FROM = 5
-"""A mean cost above this, as tokens are, is written as a whole number."""
+_COSTS = (
+    *("missing", "mutated", "stale", "lost", "steps", "rounds"),
+    *("recall_tokens", "task_tokens", "context_tokens", "filler_tokens"),
+)
+_COUNTS = ("facts", "probes", "summaries", "recalled")
+"""Of these neither more nor less is better."""
+_BY_PRODUCTS = ("recoverable", *_COUNTS)
+"""More of what is recoverable is less of what is retained, or of what is missing."""
 _BOUNDED = ("value", "n", "low", "high")
+_MOST_KNOWN = 20_000
+_KNOWN: "dict[tuple[Means, bytes], tuple[float, float]]" = {}
+"""The intervals of columns of values that were told last, by what tells them apart: most measures have the same values
+in many points of a sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +78,42 @@ class Means:
         # Every arm and measure is a column over the queries; one draw of queries serves all that judge the same ones.
         columns = values.select("arm", "measure").unique(maintain_order=True)
         wide = values.pivot(["arm", "measure"], index="query_id", values="value", maintain_order=True)
-        of_query = wide["query_id"].replace_strict(category, return_dtype=pl.String)
-        frames = [pl.DataFrame(schema=MEANS_SCHEMA)]
-        for group, members in groups.items():
-            table = wide.filter(of_query.is_in(list(members))).drop("query_id").to_numpy()
+        of_query = np.array([category[query_id] for query_id in wide["query_id"]], dtype=object)
+        every = np.asfortranarray(wide.drop("query_id").to_numpy())
+        means = np.full((len(groups), 3, len(columns)), np.nan)
+        counts = np.zeros((len(groups), len(columns)), dtype=np.int64)
+        for at, members in enumerate(groups.values()):
+            table = every[np.isin(of_query, list(members))]
             judged = ~np.isnan(table)
-            means = np.full((3, len(columns)), np.nan)
+            counts[at] = judged.sum(axis=0)
             for queries in {column.tobytes(): column for column in judged.T if column.any()}.values():
                 same = (judged == queries[:, None]).all(axis=0)
                 over = table[queries][:, same]
-                low, high = bootstrap_means(over, self.resamples, self.confidence, self.seed)
-                means[:, same] = over.mean(axis=0), low, high
-            frames.append(
-                columns.with_columns(
-                    pl.lit(group).alias("group"),
-                    *(pl.Series(name, row) for name, row in zip(("value", "low", "high"), means, strict=True)),
-                    n=pl.Series(judged.sum(axis=0), dtype=pl.Int64),
-                )
-                .filter(pl.col("n") > 0)
-                .select(list(MEANS_SCHEMA))
-            )
-        position = {arm: i for i, arm in enumerate(columns["arm"].unique(maintain_order=True))}
-        return pl.concat(frames).sort(pl.col("arm").replace_strict(position), maintain_order=True)
+                means[at][:, same] = over.mean(axis=0), *self._intervals(over)
+        arms = columns["arm"].to_list()
+        first = {arm: place for place, arm in reversed(list(enumerate(arms)))}
+        group_at, column_at = np.nonzero(counts)
+        order = np.argsort([first[arms[at]] for at in column_at], kind="stable")
+        group_at, column_at = group_at[order], column_at[order]
+        named = columns[pl.Series(column_at, dtype=pl.UInt32)]
+        told = {"group": pl.Series(list(groups), dtype=pl.String)[pl.Series(group_at, dtype=pl.UInt32)]}
+        numbers = {name: means[group_at, row, column_at] for row, name in enumerate(("value", "low", "high"))}
+        return pl.DataFrame(
+            {"arm": named["arm"], "measure": named["measure"], **told, **numbers, "n": counts[group_at, column_at]}
+        ).match_to_schema(pl.Schema(MEANS_SCHEMA))
+
+    def _intervals(self, columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Low and high of each column, shape (2, m): a column that another point of a sweep had is not drawn again."""
+        keys = [(self, hashlib.blake2b(column.tobytes(), digest_size=16).digest()) for column in columns.T]
+        new = [place for place, key in enumerate(keys) if key not in _KNOWN]
+        if new:
+            ends = bootstrap_means(columns[:, new], self.resamples, self.confidence, self.seed)
+            for place, low, high in zip(new, *ends, strict=True):
+                _KNOWN[keys[place]] = low, high
+        found = np.array([_KNOWN[key] for key in keys]).T
+        while len(_KNOWN) > _MOST_KNOWN:
+            _KNOWN.pop(next(iter(_KNOWN)))
+        return found
 
     def of_conversations(self, rows: pl.DataFrame) -> dict[str, dict[str, Entry]]:
         """Average values of conversations: arm -> measure -> entry.
@@ -102,14 +134,30 @@ def entry(row: Mapping[str, float]) -> Entry:
     return {key: row[key] if math.isfinite(row[key]) else None for key in _BOUNDED}
 
 
-def written(value: float, is_cost: bool) -> str:
-    """A mean as tables have it: three places; a cost above 5 as a whole number, and a count as it is."""
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.0f}" if is_cost and value > WHOLE_FROM else f"{value:.3f}"
+def conversation_means(summary: Mapping[str, Any]) -> dict[str, Entry]:
+    """`survival.retained@8000` -> value, n, low, high: of the system, all budgets of one measure after another."""
+    found: dict[str, Entry] = {}
+    for name, section in sections(summary).items():
+        arms = {arm: told for arm, told in section.items() if arm.startswith(f"{SYSTEM_ARM}@")}
+        for measure in dict.fromkeys(measure for told in arms.values() for measure in told):
+            for arm, told in arms.items():
+                if measure not in _COUNTS and measure in told:
+                    found[f"{name}.{measure}@{arm.partition('@')[2]}"] = told[measure]
+    return found
 
 
-def usual_n(entries: Iterable[Entry | None]) -> float:
-    """What stands for a row of means: the `n` that most of them have, of several the one that comes first."""
-    counted = Counter(entry["n"] or 0 for entry in entries if entry is not None)
-    return max(counted, key=lambda n: counted[n], default=0)
+def is_by_product(measure: str) -> bool:
+    """Whether neither more nor less of one of `conversation_means` is better."""
+    return measure.partition(".")[2].partition("@")[0] in _BY_PRODUCTS
+
+
+def overspent(measures: Mapping[str, Entry]) -> dict[int, float]:
+    """Budget -> what contexts cost on average, where that is more: the mean of `survival.context_tokens@2000`."""
+    costs = {name: entry["value"] for name, entry in measures.items() if name.startswith("survival.context_tokens@")}
+    of_budget = {int(name.partition("@")[2]): value for name, value in costs.items() if value is not None}
+    return {budget: value for budget, value in of_budget.items() if value > budget}
+
+
+def conversation_direction(measure: str) -> Direction:
+    """Which values of one of `conversation_means` are better."""
+    return "lower" if measure.partition(".")[2].partition("@")[0] in _COSTS else "higher"

@@ -1,26 +1,28 @@
-"""What a measure is: a choice of the group `measures`, that reads one thing and gives rows.
+"""What a measure is: a choice of the group `measures`, that reads one thing of an evaluated run and gives a frame.
 
-A measure has exactly one of five methods, which says what it reads:
+It says by its `subject` what it reads, and when:
 
-- `of_run`: what one arm answered to all queries (`RunMeasure`);
-- `of_arm`: the memory of a workspace as queries found it, and what one arm answered to them (`ArmMeasure`);
-- `of_queries`: the memory of a workspace as queries found it (`QueryMeasure`);
-- `of_memory`: the memory of a workspace that has ingested everything (`MemoryMeasure`);
-- `of_system`: the system itself, beside the dataset (`SystemMeasure`).
+- `rankings`: a `RunReading`, when all workspaces are done: what an arm ranked;
+- `answers`: a `MemoryReading`, whenever a workspace is asked: its memory as queries found it, and what was ranked;
+- `memory`: a `MemoryReading`, once a workspace, when that has ingested everything;
+- `system`: a `SystemReading`, once, when all workspaces are done: the system itself, beside the dataset.
 
-Rows query_id, measure, value are averaged, shown, logged, compared and tuned by like all others. Other rows are kept in
-a file of the measure's own name, and told in a section of that name in the summary: the means over conversations of
-rows arm, conversation_id, measure, value, or what the measure's own `section` makes of its rows.
+Rows query_id, measure, value are averaged, shown, logged, compared and tuned by like all others. Further columns of
+these are kept in a file of the measure's own name, once a query and arm, as are all other rows. The measure's `section`
+stands in the summary under that name: of rows arm, conversation_id, measure, value the means over conversations.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
 from eval.dataset.dataset import Dataset
+from eval.measures.means import Means
+from eval.measures.names import SYSTEM_ARM, Direction
 from lcm.consent import defined, is_trusted
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
@@ -29,8 +31,7 @@ from lcm.token_estimator import ScriptAware
 
 _HERE = "eval.measures."
 
-Direction = Literal["higher", "lower"]
-"""Which values of a measure are better."""
+Subject = Literal["rankings", "answers", "memory", "system"]
 
 REPORT_TOKENS = ScriptAware()
 """The one estimator behind every reported token count, whatever the system under test uses."""
@@ -56,23 +57,8 @@ stand in different documents."""
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryReading:
-    """What a measure gets to read of one workspace: its memory, queries and answers."""
-
-    memory: Memory
-    queries: Sequence[Query]
-    """Those that the memory was asked as it now stands; of a memory with everything ingested, all of the workspace."""
-    ranked: pl.DataFrame
-    """What the system answered to them, or the arm that is read: rows of `RANKED_SCHEMA`."""
-    evidence: Mapping[str, Sequence[str]]
-    """Query id -> ids of its relevant messages."""
-    dataset: Dataset
-    """The workspace's own, or the one that it is a part of."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunReading:
-    """What a measure gets to read of one arm of an experiment: its run, its documents and the dataset."""
+    """One arm of an experiment: its run, its documents and the dataset."""
 
     arm: str
     run: pl.DataFrame
@@ -87,161 +73,101 @@ class RunReading:
     sessions with evidence. Measured is then the best order of it, for each measure by itself."""
 
 
-class Measure(Protocol):
-    """A `measures` choice: one of the five below.
+@dataclass(frozen=True, slots=True)
+class MemoryReading:
+    """One workspace: its memory, queries and answers."""
+
+    memory: Memory
+    queries: Sequence[Query]
+    """Those that the memory was asked as it now stands; of a memory with everything ingested, all of the workspace."""
+    ranked: pl.DataFrame
+    """What the system answered to them, or the arm that is read: rows of `RANKED_SCHEMA`."""
+    evidence: Mapping[str, Sequence[str]]
+    """Query id -> ids of its relevant messages."""
+    dataset: Dataset
+    """The workspace's own, or the one that it is a part of."""
+    arm: str = SYSTEM_ARM
+
+
+@dataclass(frozen=True, slots=True)
+class SystemReading:
+    """A whole experiment: the system beside the dataset."""
+
+    system: System
+    dataset: Dataset
+    incidents: Counter[str] = field(default_factory=Counter)
+    """Where a measure counts what fails and is survived, by name and times."""
+    documents: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """As in `RunReading`."""
+
+
+class Measure(ABC):
+    """A `measures` choice: a frozen dataclass that derives from this and says what differs.
 
     Laws: rows come in an order that depends on nothing but what is read; a value is a number or the row is left out.
-    Higher values are better, unless it says otherwise of them (`TellsDirection`).
     """
+
+    __slots__ = ()
+
+    subject: ClassVar[Subject]
+    of_arms: ClassVar[bool] = False
+    """Of `rankings` or `answers`: it is asked of each arm, not of the system alone."""
+    plays_sessions: ClassVar[bool] = False
+    """It plays sessions of the system's own, which are none of an external memory's."""
+    is_of_time: ClassVar[bool] = False
+    """It measures time, and has a setting `queries`: two equal runs may differ in it, and it changes no other number.
+    Its section, part -> name -> number, stands under `timing` as `NAME_ms`, its whole first; an objective of `lcm tune`
+    is `NAME/PART_NAME`, one of its `value_names()`: no other measure's names have a `/`."""
+    needs: ClassVar[str] = ""
+    """The choices that it asks for, where not every system gives it something to measure."""
+
+    @abstractmethod
+    def rows(self, reading: Any) -> pl.DataFrame:
+        """What it measures, of a reading by its `subject`; further columns and `arm` stand beside those of values."""
 
     def value_names(self) -> Sequence[str]:
         """The measures of queries that it gives rows of."""
-        ...
-
-
-@runtime_checkable
-class TellsDirection(Protocol):
-    """A measure some of whose values are better low, as costs are."""
+        return ()
 
     def direction(self, value: str) -> Direction:
-        """Of one of `value_names()`."""
-        ...
-
-
-@runtime_checkable
-class RunMeasure(Measure, Protocol):
-    """Reads what one arm answered; asked once an arm."""
-
-    def of_run(self, reading: RunReading) -> pl.DataFrame: ...
-
-
-@runtime_checkable
-class ArmMeasure(Measure, Protocol):
-    """Reads the memory of a workspace as queries found it, and what an arm ranked; asked of each arm, whenever the
-    workspace is asked. Its rows may have further columns: what these say of each query is kept in its file."""
-
-    def depends_on(self, system: System) -> Sequence[object]:
-        """What of the system its rows depend on, beside what the memory has ingested and the arm has ranked."""
-        ...
-
-    def is_measured(self, dataset: Dataset) -> bool:
-        """Whether there is anything to measure, be queries judged or not."""
-        ...
-
-    def of_arm(self, reading: MemoryReading, arm: str) -> pl.DataFrame: ...
-
-    def unpaired(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """What its section tells: means over queries that each arm chooses itself, as of a precision.
-
-        Args:
-            rows: of all arms, with the column `arm`.
-        Returns:
-            Rows arm, measure, value.
-        """
-        ...
-
-    def notes(self, dataset: Dataset) -> Sequence[str]:
-        """What a reader of the run must know, a line each."""
-        ...
-
-
-@runtime_checkable
-class QueryMeasure(Measure, Protocol):
-    """Reads the memory of a workspace as queries found it; asked whenever the workspace is asked."""
-
-    def depends_on(self, system: System) -> Sequence[object]:
-        """What of the system its rows depend on, beside what the memory has ingested."""
-        ...
-
-    def of_queries(self, reading: MemoryReading) -> pl.DataFrame: ...
-
-
-@runtime_checkable
-class MemoryMeasure(Measure, Protocol):
-    """Reads the memory of a workspace that has ingested everything; asked once a workspace."""
+        """Which values are better, of one of `value_names()`: lower ones of a cost."""
+        return "higher"
 
     def depends_on(self, system: System) -> Sequence[object] | None:
-        """What of the system its rows depend on, beside what is ingested; None = no two readings are equal."""
-        ...
-
-    def of_memory(self, reading: MemoryReading) -> pl.DataFrame: ...
-
-
-@runtime_checkable
-class SystemMeasure(Measure, Protocol):
-    """Reads the system beside the dataset; asked once."""
+        """What of the system the rows of a memory depend on, beside what it ingested and what of an arm was ranked;
+        None = no two readings are equal."""
+        return None
 
     def is_measured(self, system: System, dataset: Dataset) -> bool:
-        """Whether there is anything to measure, be queries judged or not."""
-        ...
+        """Whether there is anything to measure where no query is judged."""
+        return False
 
-    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
-        """Give the rows; what fails and is survived is counted in `incidents`, by name and times."""
-        ...
+    def section(self, rows: pl.DataFrame, means: Means) -> Mapping[str, Any] | None:
+        """What the summary tells of its rows, of all arms and workspaces; None = nothing, and of rows that are no
+        values of queries no file is kept."""
+        is_of_conversations = "conversation_id" in rows.columns and "query_id" not in rows.columns
+        return means.of_conversations(rows) if is_of_conversations else None
 
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> Iterable[str]:
+        """What a reader of the run must know, a line each.
 
-@runtime_checkable
-class TimingMeasure(Measure, Protocol):
-    """A measure of time, with a setting `queries`: two equal runs may differ in it, and it changes no other number.
-
-    Its section, part -> name -> number, stands under `timing` as `NAME_ms`, its whole first; an objective of `lcm tune`
-    is `NAME/PART_NAME`, one of its `value_names()`: no other measure's names have a `/`."""
-
-    def timed_queries(self) -> int:
-        """At most; 0 = the measure is off."""
-        ...
-
-    def chosen(self, queries: Sequence[Query]) -> list[Query]:
-        """Those of a dataset's queries that are timed; other workspaces are not read."""
-        ...
-
-
-@runtime_checkable
-class ReadsContexts(Protocol):
-    """A measure that reads contexts of queries: a memory that is asked once must be asked for these."""
+        Args:
+            rows: of all arms and workspaces, those of queries with the column `arm`.
+        """
+        return ()
 
     @property
     def context_budgets(self) -> Sequence[int]:
-        """Tokens."""
-        ...
+        """Tokens of the contexts of queries that it reads: a memory that is asked once must be asked for these."""
+        return ()
 
+    def timed_queries(self) -> int:
+        """How many queries a measure of time times at most; 0 = it is off."""
+        return 0
 
-@runtime_checkable
-class TellsNeeds(Protocol):
-    """A measure that not every system gives something to measure."""
-
-    needs: ClassVar[str]
-    """The choices that it asks for."""
-
-
-@runtime_checkable
-class TellsSection(Protocol):
-    """A measure whose rows are no values by arm, and which sums them up itself."""
-
-    def section(self, rows: pl.DataFrame) -> Mapping[str, Any]: ...
-
-
-@runtime_checkable
-class TellsNotes(Protocol):
-    """A measure whose rows are no values of queries, and of which a reader of the run must know something."""
-
-    def notes(self, rows: pl.DataFrame) -> Sequence[str]:
-        """A line each."""
-        ...
-
-
-@runtime_checkable
-class Warns(Protocol):
-    """A measure that knows when its values mislead."""
-
-    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> Sequence[str]:
-        """What a reader of the numbers must know, a line each.
-
-        Args:
-            values: rows of `VALUES_SCHEMA` of the system, of this measure and the others.
-            documents: as in `RunReading`.
-        """
-        ...
+    def chosen(self, queries: Sequence[Query]) -> Sequence[Query]:
+        """Those of a dataset's queries that a measure of time times; other workspaces are not read."""
+        return queries
 
 
 def is_timing(settings: object) -> bool:
@@ -252,22 +178,15 @@ def is_timing(settings: object) -> bool:
         kind = defined(target) if is_known else None
     except (KeyError, ValueError):
         return False  # of an older or another package: whoever builds it says so
-    return isinstance(kind, type) and issubclass(kind, TimingMeasure)
+    return isinstance(kind, type) and issubclass(kind, Measure) and kind.is_of_time
 
 
 def directions_of(measures: Mapping[str, Measure]) -> dict[str, Direction]:
     """Value -> which way it is better."""
-    return {
-        value: one.direction(value) if isinstance(one, TellsDirection) else "higher"
-        for one in measures.values()
-        for value in one.value_names()
-    }
+    return {value: one.direction(value) for one in measures.values() for value in one.value_names()}
 
 
 def timed(measures: Mapping[str, Measure]) -> dict[str, int]:
     """Measure of time -> how many live queries it times; those that time none are left out."""
-    found = {name: one.timed_queries() for name, one in measures.items() if isinstance(one, TimingMeasure)}
+    found = {name: one.timed_queries() for name, one in measures.items() if one.is_of_time}
     return {name: queries for name, queries in found.items() if queries}
-
-
-KINDS = (RunMeasure, ArmMeasure, QueryMeasure, MemoryMeasure, SystemMeasure)

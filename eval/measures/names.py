@@ -1,4 +1,10 @@
-"""The words that names of measures and arms are made of."""
+"""The words that names of measures and arms are made of, and which way a measure is better."""
+
+from collections.abc import Collection
+from typing import Literal
+
+Direction = Literal["higher", "lower"]
+"""Which values of a measure are better."""
 
 SYSTEM_ARM = "system"
 """The system under test, among the arms."""
@@ -52,3 +58,15 @@ def kind_of(measure: str) -> str:
 def is_share(measure: str) -> bool:
     """Whether a measure of rankings lies in [0, 1]: all do but the tokens that a reader pays."""
     return kind_of(measure) != "tokens"
+
+
+def telling(measures: Collection[str]) -> list[str]:
+    """Of a run's measures the most telling ones, which every table of runs has: the usual, then what was added."""
+    known = {name: name for name in measures} | {
+        name.removeprefix("session."): name for name in measures if name.removeprefix("session.") not in measures
+    }
+    usual = {*RANKING_MEASURES, *CONTEXT_MEASURES, *ANSWER_MEASURES}.difference(BY_REQUEST)
+    repaired = (f"{REPAIRED}{name}" for name in ("recall@10", "nDCG@10"))
+    added = [*repaired, *(name for name in measures if kind_of(name) not in usual)]
+    names = dict.fromkeys(known[name] for name in (*HEADLINE, *added, *WHOLE) if name in known)
+    return list(names) or [name for name in measures if name not in ANSWER_MEASURES][:6]

@@ -18,28 +18,33 @@ asked: not of a distractor, nor of one that was pooled with them.
 """
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import polars as pl
+from rapidfuzz.distance import LCSseq
 
 from eval.dataset.dataset import Dataset
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, MemoryReading
-from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, kind_of
-from eval.measures.rouge import rouge
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure, MemoryReading, SystemReading
+from eval.measures.memory import rouge_words
+from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, Direction, kind_of
 from lcm.checks import check_range
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols.context import ContextRequest, MayLack
 from lcm.records.context import Context, ContextItem
-from lcm.records.query import Query, Recalled
+from lcm.records.query import Query
 from lcm.transcript.passages import utterance
+
+How = Literal["verbatim", "summarised", "reachable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Measure):
     """Measures how much of the evidence a context still holds, at each of `budgets`."""
+
+    subject = "answers"
 
     budgets: Sequence[int] = (1000, 2000, 4000, 8000, 16000, 32000)
     """Tokens; empty: nothing is assembled."""
@@ -63,31 +68,19 @@ class Retention:
         """How contexts are assembled, and what is recalled into them."""
         return [system.assembly, *([system.ranking] if system.assembly.shows_documents else [])]
 
-    def of_queries(self, reading: MemoryReading) -> pl.DataFrame:
+    def rows(self, reading: MemoryReading) -> pl.DataFrame:
         """Queries without evidence are passed over."""
-        memory, evidence = reading.memory, reading.evidence
-        judged = [query for query in reading.queries if evidence.get(query.query_id)]
-        recalled: Mapping[str, Sequence[Recalled]] = {}
-        if self.budgets and memory.system.assembly.shows_documents:
-            recalled = memory.recalled(reading.ranked)
+        judged = [query for query in reading.queries if reading.evidence.get(query.query_id)]
         rows = [
             (query.query_id, f"{name}@{budget}", value)
-            for query, budget, context, lineage in self._contexts(memory, judged, reading.dataset, recalled)
-            for name, value in lineage.shares(context, evidence[query.query_id]).items()
+            for query, budget, held in self.contexts(replace(reading, queries=judged))
+            for name, value in held.shares(reading.evidence[query.query_id]).items()
         ]
         return pl.DataFrame(rows, schema=QUERY_VALUES_SCHEMA, orient="row")
 
-    def contexts(self, reading: MemoryReading) -> Iterator[tuple[Query, Context, "Lineage"]]:
-        """The contexts of all queries of a reading, one for each budget, and what stands above their messages."""
-        memory = reading.memory
-        shows = memory.system.assembly.shows_documents
-        recalled = memory.recalled(reading.ranked) if self.budgets and shows else {}
-        for query, _, context, lineage in self._contexts(memory, reading.queries, reading.dataset, recalled):
-            yield query, context, lineage
-
-    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> tuple[str, ...]:
         """The fresh tail is always shown, whatever it costs."""
-        costs = values.filter(pl.col("measure").str.starts_with("context_tokens@")).with_columns(
+        costs = rows.filter(pl.col("measure").str.starts_with("context_tokens@")).with_columns(
             budget=pl.col("measure").str.split("@").list.last().cast(pl.Int64)
         )
         over = costs.filter(pl.col("value") > pl.col("budget")).group_by("budget", maintain_order=True).len()
@@ -97,43 +90,35 @@ class Retention:
         note = f"contexts that cost more than the budget of tokens: {told}; so does what they always show, as their "
         return (f"{note}fresh tail (assembly.fresh_tail_* or assembly.tail.*)",)
 
-    def _contexts(
-        self, memory: Memory, queries: Sequence[Query], dataset: Dataset, recalled: Mapping[str, Sequence[Recalled]]
-    ) -> Iterator[tuple[Query, int, Context, "Lineage"]]:
-        for conversation_id, asked in _by_conversation(memory, queries, dataset).items():
-            yield from self._conversation(memory, conversation_id, asked, recalled)
-
-    def _conversation(
-        self,
-        memory: Memory,
-        conversation_id: str,
-        queries: Sequence[Query],
-        recalled: Mapping[str, Sequence[Recalled]],
-    ) -> Iterator[tuple[Query, int, Context, "Lineage"]]:
-        assembly = memory.system.assembly
+    def contexts(self, reading: MemoryReading) -> Iterator[tuple[Query, int, "HeldContext"]]:
+        """The contexts of all queries of a reading, one for each budget."""
+        memory, assembly = reading.memory, reading.memory.system.assembly
         is_own = assembly.reads_prompts or assembly.shows_documents
-        lineage = Lineage(memory, conversation_id, self.rouge_threshold)
-        asks = {
-            (query.query_id, budget): ContextRequest(
-                budget, query.text if is_own else "", recalled.get(query.query_id, ()), query.asked_at
-            )
-            for query in (queries if is_own else queries[:1])  # else one context does for all
-            for budget in self.budgets
-        }
-        if isinstance(assembly, MayLack):
-            asks = {place: ask for place, ask in asks.items() if not assembly.lacks(ask)}
-        contexts = dict(zip(asks, memory.assemble(conversation_id, list(asks.values())), strict=True))
-        for query in queries:
-            for budget in self.budgets:
-                place = ((query if is_own else queries[0]).query_id, budget)
-                if place in contexts:
-                    yield query, budget, contexts[place], lineage
+        recalled = memory.recalled(reading.ranked) if self.budgets and assembly.shows_documents else {}
+        for conversation_id, queries in _by_conversation(memory, reading.queries, reading.dataset).items():
+            asks = {
+                (query.query_id, budget): ContextRequest(
+                    budget, query.text if is_own else "", recalled.get(query.query_id, ()), query.asked_at
+                )
+                for query in (queries if is_own else queries[:1])  # else one context does for all
+                for budget in self.budgets
+            }
+            if isinstance(assembly, MayLack):
+                asks = {place: ask for place, ask in asks.items() if not assembly.lacks(ask)}
+            lineage = _Lineage(memory, conversation_id, self.rouge_threshold)
+            contexts = memory.assemble(conversation_id, list(asks.values()))
+            held = {place: HeldContext(context, lineage) for place, context in zip(asks, contexts, strict=True)}
+            for query in queries:
+                for budget in self.budgets:
+                    place = ((query if is_own else queries[0]).query_id, budget)
+                    if place in held:
+                        yield query, budget, held[place]
 
 
 class Standing(NamedTuple):
     """How a message stands in a context."""
 
-    how: Literal["verbatim", "summarised", "reachable"] | None
+    how: How | None
     """As the measures have it; None: it does not."""
     path: tuple[str, ...] = ()
     """The summaries that were made of it, one of the next, up to the one that stands there; else all of them."""
@@ -141,100 +126,98 @@ class Standing(NamedTuple):
     """The documents there that stand for it."""
 
 
-@dataclass(slots=True)
-class Lineage:
-    """Which summaries stand above each message, and whose words they keep."""
+class _Lineage:
+    """Which summaries stand above each message of a conversation, and whose words they keep."""
 
-    memory: Memory
-    conversation_id: str
-    rouge_threshold: float
-    above: dict[str, str] = field(default_factory=dict)
-    """A message or summary -> the summary that was made of it."""
-    expanded_tokens: dict[str, int] = field(default_factory=dict)
-    """A summary -> the tokens that expanding it shows."""
-    covered: dict[tuple[str, str], bool] = field(default_factory=dict)
-    contents: dict[str, str] = field(default_factory=dict)
-    """A message -> what it says: its words, or the calls that it makes."""
+    def __init__(self, memory: Memory, conversation_id: str, rouge_threshold: float) -> None:
+        self.conversation_id = conversation_id
+        self._store, self._threshold = memory.store, rouge_threshold
+        edges = memory.store.edges(conversation_id)
+        self.above: dict[str, str] = dict(zip(edges["source_id"], edges["summary_id"], strict=True))
+        """A message or summary -> the summary that was made of it."""
+        self.expanded_tokens: dict[str, int] = dict(
+            edges.group_by("summary_id").agg(pl.col("tokens").sum()).iter_rows()
+        )
+        """A summary -> the tokens that expanding it shows."""
+        self._contents: dict[str, str] = {}
+        self._covered: dict[tuple[str, str], bool] = {}
 
-    def __post_init__(self) -> None:
-        edges = self.memory.store.edges(self.conversation_id)
-        self.above = dict(zip(edges["source_id"], edges["summary_id"], strict=True))
-        self.expanded_tokens = dict(edges.group_by("summary_id").agg(pl.col("tokens").sum()).iter_rows())
+    def content(self, message_id: str) -> str:
+        """What a message says: its words, or the calls that it makes."""
+        if message_id not in self._contents:
+            self._contents[message_id] = utterance(self._store.messages_by_id([message_id])[message_id])
+        return self._contents[message_id]
 
-    def shares(self, context: Context, evidence: Sequence[str]) -> dict[str, float]:
-        found = {"verbatim": 0, "summarised": 0, "reachable": 0}
-        expansions, tokens = [], []
-        for standing in self.standings(context, evidence):
-            if standing.how is not None:
-                found[standing.how] += 1
-                if standing.path:
-                    expansions.append(len(standing.path))
-                    tokens.append(sum(self.expanded_tokens[summary_id] for summary_id in standing.path))
-        values = {name: count / len(evidence) for name, count in found.items()}
-        values |= {"retained": sum(found.values()) / len(evidence), "context_tokens": float(context.tokens)}
-        if expansions:
-            values["expansions"] = sum(expansions) / len(expansions)
-            values["expansion_tokens"] = sum(tokens) / len(tokens)
-        return values
+    def covers(self, item_id: str, message_id: str, text: str | None = None) -> bool:
+        """Whether the words of a summary or document keep enough of a message's.
 
-    def standings(self, context: Context, message_ids: Sequence[str]) -> Iterator[Standing]:
-        """How each of these messages stands in a context."""
-        items = {item.item_id for item in context.items if item.text}  # without words: nothing of it is shown
-        documents: dict[str, list[ContextItem]] = {}
+        Args:
+            text: the words; None = those of the summary, as stored.
+        """
+        key = (message_id, item_id)
+        if key not in self._covered:
+            kept = self._store.summaries_by_id([item_id])[item_id].content if text is None else text
+            said = rouge_words(self.content(message_id))  # ROUGE-L recall: words in order
+            share = LCSseq.similarity(said, rouge_words(kept)) / len(said) if said else 0.0
+            self._covered[key] = share >= self._threshold
+        return self._covered[key]
+
+
+class HeldContext:
+    """A context, and how the messages of its conversation stand in it."""
+
+    def __init__(self, context: Context, lineage: _Lineage) -> None:
+        self.context, self._lineage = context, lineage
+        self._items = {item.item_id for item in context.items if item.text}  # without words: nothing of it is shown
+        self._documents: dict[str, list[ContextItem]] = {}
         for item in context.items:
             for source in item.source_message_ids:
-                documents.setdefault(source, []).append(item)
-        for message_id in message_ids:
-            path = self._path(message_id, items)
-            if message_id in items:
-                yield Standing("verbatim")
-            elif shown := documents.get(message_id):
-                named = tuple(document.item_id for document in shown)
-                yield Standing(self._in_documents(message_id, shown), documents=named)
-            elif path and path[-1] in items:
-                is_covered = self._is_covered(message_id, path[-1])
-                yield Standing("summarised" if is_covered else "reachable", tuple(path))
-            else:
-                yield Standing(None, tuple(path))
+                self._documents.setdefault(source, []).append(item)
 
-    def _path(self, message_id: str, items: set[str]) -> list[str]:
-        """The summaries from the message up to one that stands in the context, where one does; else all of them."""
+    @property
+    def conversation_id(self) -> str:
+        return self._lineage.conversation_id
+
+    def standing(self, message_id: str) -> Standing:
+        """How a message stands there."""
+        if message_id in self._items:
+            return Standing("verbatim")
+        if shown := self._documents.get(message_id):
+            return Standing(self._in_documents(message_id, shown), documents=tuple(one.item_id for one in shown))
+        path = self._path(message_id)
+        if not path or path[-1] not in self._items:
+            return Standing(None, path)
+        return Standing("summarised" if self._lineage.covers(path[-1], message_id) else "reachable", path)
+
+    def shares(self, evidence: Sequence[str]) -> dict[str, float]:
+        """The measures of a query, without the budget in their names."""
+        standings = [self.standing(message_id) for message_id in evidence]
+        values = {how: sum(one.how == how for one in standings) / len(evidence) for how in How.__args__}  # type: ignore[attr-defined]
+        values["retained"] = sum(one.how is not None for one in standings) / len(evidence)
+        values["context_tokens"] = float(self.context.tokens)
+        if paths := [one.path for one in standings if one.how is not None and one.path]:
+            shown = [sum(self._lineage.expanded_tokens[summary_id] for summary_id in path) for path in paths]
+            values["expansions"] = sum(map(len, paths)) / len(paths)
+            values["expansion_tokens"] = sum(shown) / len(paths)
+        return values
+
+    def _path(self, message_id: str) -> tuple[str, ...]:
+        """The summaries from the message up to one that stands there, where one does; else all of them."""
         path, at = [], message_id
-        while (upper := self.above.get(at)) is not None:
+        while (upper := self._lineage.above.get(at)) is not None:
             path.append(upper)
-            if upper in items:
+            if upper in self._items:
                 break
             at = upper
-        return path
+        return tuple(path)
 
-    def _in_documents(
-        self, message_id: str, documents: Sequence[ContextItem]
-    ) -> Literal["verbatim", "summarised", "reachable"]:
+    def _in_documents(self, message_id: str, documents: Sequence[ContextItem]) -> How:
         """How the best of the documents that stand for a message holds it."""
-        content = _plain(self._content(message_id))
+        content = _plain(self._lineage.content(message_id))
         if content and any(content in _plain(document.text) for document in documents):
             return "verbatim"
-        is_covered = any(self._covers(message_id, document.item_id, document.text) for document in documents)
+        is_covered = any(self._lineage.covers(document.item_id, message_id, document.text) for document in documents)
         return "summarised" if is_covered else "reachable"
-
-    def _is_covered(self, message_id: str, summary_id: str) -> bool:
-        if (message_id, summary_id) in self.covered:
-            return self.covered[message_id, summary_id]
-        words = self.memory.store.summaries_by_id([summary_id])[summary_id].content
-        return self._covers(message_id, summary_id, words)
-
-    def _covers(self, message_id: str, item_id: str, words: str) -> bool:
-        """Whether the words of a summary or document keep enough of a message's."""
-        key = (message_id, item_id)
-        if key not in self.covered:
-            content = self._content(message_id)
-            self.covered[key] = rouge([words], [[content]])["rougeL_recall"][0] >= self.rouge_threshold
-        return self.covered[key]
-
-    def _content(self, message_id: str) -> str:
-        if message_id not in self.contents:
-            self.contents[message_id] = utterance(self.memory.store.messages_by_id([message_id])[message_id])
-        return self.contents[message_id]
 
 
 def _plain(text: str) -> str:

@@ -49,18 +49,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import ir_measures
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
-from ir_measures import AP, RR, Measure, R, nDCG
 
 from eval.dataset.dataset import Dataset
-from eval.measures.ceiling import best_units, most_within
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Direction, RunReading
-from eval.measures.names import REPAIRED, SYSTEM_ARM
-from eval.measures.ranked_messages import covered_by, placed_by_document, units_of, with_near_duplicates
-from eval.measures.token_budget import evidence_counts, readings, recall_within
+from eval.measures.coverage import (
+    best_units,
+    covered_by,
+    evidence_counts,
+    most_within,
+    placed_by_document,
+    readings,
+    recall_within,
+    units_of,
+    with_near_duplicates,
+)
+from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure, RunReading, SystemReading
+from eval.measures.names import REPAIRED, SYSTEM_ARM, Direction
 from lcm.errors import LcmError
+from lcm.retrieval.frames import KeptBeside
 
 Level = Literal["message", "session"]
 _NAME = re.compile(
@@ -68,9 +77,8 @@ _NAME = re.compile(
     r"|recall@[1-9]\d*t|recall|tokens|MRR|MAP"
 )
 _BUDGET = re.compile(r"recall@(\d+)t")
-_EVERYTHING = 1_000_000  # a cutoff beyond any run
-_Nested = dict[str, dict[str, Any]]
-"""query_id -> unit -> value."""
+_Numbers = npt.NDArray[np.float64]
+_Places = npt.NDArray[np.int64]
 
 DEFAULT_NAMES = (
     "recall@5", "recall@10", "recall_any@5", "recall_any@10", "recall_all@5", "recall_all@10",
@@ -80,8 +88,11 @@ DEFAULT_NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(Measure):
     """Measures rankings against the qrels, at the level of messages, sessions, or both."""
+
+    subject = "rankings"
+    of_arms = True
 
     names: Sequence[str] = DEFAULT_NAMES
     levels: Sequence[Level] = ("message", "session")
@@ -116,7 +127,7 @@ class Retrieval:
     def direction(self, value: str) -> Direction:
         return "lower" if value.startswith("tokens") else "higher"
 
-    def of_run(self, reading: RunReading) -> pl.DataFrame:
+    def rows(self, reading: RunReading) -> pl.DataFrame:
         """One value a judged query and measure, 0 where the arm answered nothing; `repaired.` stands before what is
         measured by corrected evidence, where the dataset has some."""
         repaired = reading.dataset.repaired_qrels
@@ -128,24 +139,8 @@ class Retrieval:
         return pl.concat([values, again.with_columns(measure=REPAIRED + pl.col("measure"))])
 
     def _of_run(self, reading: RunReading, dataset: Dataset) -> pl.DataFrame:
-        workspace = workspace_of_query(dataset)
-        sessions = session_of_message(dataset)
-        qrels = dataset.qrels.filter(pl.col("relevance") > 0)
-        through_messages = qrels.join(workspace, on="query_id").join(sessions, on=["workspace_id", "message_id"])
-        session_qrels = pl.concat(
-            [
-                through_messages.select("query_id", "session_id", "relevance"),
-                dataset.session_qrels.filter(pl.col("relevance") > 0),
-            ]
-        )
-        judgements = {
-            "message": qrels.select("query_id", "relevance", unit="message_id"),
-            "session": session_qrels.group_by("query_id", unit="session_id").agg(pl.col("relevance").max()),
-        }
-        judged = {
-            "message": qrels.select("query_id").unique(maintain_order=True),
-            "session": judged_queries(dataset),
-        }
+        known = _judged_of(dataset)
+        workspace, sessions, judgements, judged = known.workspace, known.sessions, known.judgements, known.queries
         ranked = (
             reading.run.select("query_id", "document_id", "rank", cs.by_name("stands_for", require_all=False))
             .join(judged["session"], on="query_id", how="semi", maintain_order="left")
@@ -183,15 +178,18 @@ class Retrieval:
             frames += self._judged(units_of(covered, "message", judged["message"]), looked_at)
         return pl.concat(frames)
 
-    def flags(self, values: pl.DataFrame, documents: pl.DataFrame, dataset: Dataset) -> tuple[str, ...]:
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> tuple[str, ...]:
         """A cutoff that takes in a whole haystack measures nothing; where nothing is judged, nothing is cut off."""
+        dataset = reading.dataset
         if judged_queries(dataset).is_empty():
             return ()
-        sizes = documents.group_by("workspace_id").agg(message=pl.len(), session=pl.col("session_id").n_unique())
+        sizes = reading.documents.group_by("workspace_id").agg(
+            message=pl.len(), session=pl.col("session_id").n_unique()
+        )
         of_workspace = {workspace: (messages, sessions) for workspace, messages, sessions in sizes.iter_rows()}
         haystacks = [of_workspace.get(workspace, (0, 0)) for workspace in dataset.workspaces]
         units = {"message": ("documents", "a measure"), "session": ("sessions", "a session measure")}
-        found = [*self._unjudged(values)]
+        found = [*self._unjudged(rows)]
         for place, (level, (unit, measure)) in enumerate(units.items()):
             counted = {k: sum(haystack[place] <= k for haystack in haystacks) for k in self._cutoffs()}
             small = {k: n for k, n in counted.items() if n and level in self.levels}
@@ -204,34 +202,9 @@ class Retrieval:
     def _level(
         self, level: Level, units: pl.DataFrame, qrels: pl.DataFrame, judged: pl.DataFrame
     ) -> list[pl.DataFrame]:
-        cut_on = "rank" if level == "message" else "position"
-        frames = []
-        by_cutoff: dict[int | None, list[str]] = {}
-        for name in self._leveled():
-            kind, _, k = name.partition("@")
-            if kind == "nDCG_longmemeval":
-                frames.append(_column(_prefix(level) + name, _ndcg_longmemeval(int(k), qrels, units), judged))
-            else:
-                by_cutoff.setdefault(int(k) if k and kind.startswith("recall") else None, []).append(name)
-        judgements = _nested(qrels, pl.col("relevance"))
-        for cutoff, names in by_cutoff.items():
-            shallow = units if cutoff is None else units.filter(pl.col(cut_on) <= cutoff)
-            theirs = {name: _ir_measure(name) for name in names}
-            scores = _calculate(set(theirs.values()), judgements, shallow)
-            for name, measure in theirs.items():
-                column = _column(_prefix(level) + name, scores.filter(measure=str(measure)), judged)
-                if name.startswith("recall_all"):
-                    column = column.with_columns(value=(pl.col("value") == 1.0).cast(pl.Float64))
-                elif name.startswith("recall_any"):
-                    column = column.with_columns(value=(pl.col("value") > 0.0).cast(pl.Float64))
-                elif name.startswith("recall_capped") and cutoff is not None:
-                    relevant = qrels.group_by("query_id").len()
-                    of_reachable = pl.col("value") * pl.max_horizontal(1.0, pl.col("len") / cutoff)
-                    column = column.join(relevant, on="query_id", how="left", maintain_order="left").select(
-                        "query_id", "measure", value=of_reachable.clip(upper_bound=1.0)
-                    )
-                frames.append(column)
-        return frames
+        hits, names = _hits(units, qrels, judged), _by_depth(self._leveled())
+        values = np.array([hits.value(name, level) for name in names]).reshape(-1)
+        return [_columns([_prefix(level) + name for name in names], values, judged)]
 
     def _unjudged(self, values: pl.DataFrame) -> tuple[str, ...]:
         """How much of what the system found nobody has judged, where the judgements say so."""
@@ -263,6 +236,13 @@ class Retrieval:
                 totals = shallow.group_by("query_id").agg(value=pl.col("tokens").sum().cast(pl.Float64))
                 frames.append(_column(name, totals, judged))
         return frames
+
+
+def _by_depth(names: Sequence[str]) -> list[str]:
+    """LongMemEval's own first, then what looks equally deep together: the order of rows."""
+    depths = {name: name.partition("@")[2] if name.startswith("recall") else "" for name in names}
+    found = list(dict.fromkeys(depths[name] for name in names if not name.startswith("nDCG_l")))
+    return sorted(names, key=lambda name: -1 if name.startswith("nDCG_l") else found.index(depths[name]))
 
 
 def _prefix(level: Level) -> str:
@@ -329,61 +309,134 @@ def _column(measure: str, scores: pl.DataFrame, judged: pl.DataFrame) -> pl.Data
     )
 
 
-def _ir_measure(name: str) -> Measure:
-    """Ours to theirs; a recall's cutoff counts documents and is applied to the run beforehand."""
-    kind, _, k = name.partition("@")
-    match kind:
-        case "recall" | "recall_any" | "recall_all" | "recall_capped":  # what the latter three are is taken from it
-            return R @ _EVERYTHING
-        case "nDCG":
-            return nDCG @ int(k)
-        case "MRR":
-            return RR
-        case _:
-            return AP
+def _columns(measures: Sequence[str], values: _Numbers, judged: pl.DataFrame) -> pl.DataFrame:
+    """The rows of several measures, one behind the other, each with a value for every judged query."""
+    names = pl.Series(measures, dtype=pl.String)[np.repeat(np.arange(len(measures)), len(judged))]
+    ids = pl.concat([judged["query_id"]] * len(measures)) if measures else judged["query_id"].clear()
+    return pl.DataFrame({"query_id": ids, "measure": names, "value": values}, schema=QUERY_VALUES_SCHEMA)
 
 
-def _calculate(measures: set[Measure], judgements: _Nested, units: pl.DataFrame) -> pl.DataFrame:
-    """Rows query_id, measure, value, by ir-measures."""
-    ranking = _nested(units, -pl.col("position").cast(pl.Float64))
-    for places in ranking.values():  # ir-measures counts what it is given: no place may be empty
-        empty = set(range(1, int(-min(places.values())))) - {int(-place) for place in places.values()}
-        places.update({f"nothing at {place}": -float(place) for place in empty})
-    known: list[Measure] = []
-    names: list[str] = []
-    rows = []
-    for metric in ir_measures.iter_calc(list(measures), judgements, ranking):
-        place = next((i for i, measure in enumerate(known) if measure is metric.measure), len(known))
-        if place == len(known):  # a measure writes its name anew each time, which takes as long as measuring
-            known.append(metric.measure)
-            names.append(str(metric.measure))
-        rows.append((metric.query_id, names[place], float(metric.value)))
-    return pl.DataFrame(rows, schema={"query_id": pl.String, "measure": pl.String, "value": pl.Float64}, orient="row")
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """The relevant units that an arm found, by the numbers of their queries: what the measures of a level are made of.
 
-
-def _nested(frame: pl.DataFrame, value: pl.Expr) -> _Nested:
-    grouped = frame.group_by("query_id", maintain_order=True).agg("unit", value.alias("value"))
-    return {query_id: dict(zip(units, values, strict=True)) for query_id, units, values in grouped.iter_rows()}
-
-
-def _ndcg_longmemeval(k: int, qrels: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Rows query_id, value: DCG = rel_1 + rel_2 + rel_3 / log2(3) + ... + rel_k / log2(k), over that of the ideal.
-
-    Relevance is 0 or 1. A position weighs 1 / log2(position) where trec_eval takes 1 / log2(position + 1); the first
-    weighs 1.
-    Source: LongMemEval, src/retrieval/eval_utils.py, commit 6a92d1a.
+    Equal to ir-measures, which a test holds them against, and all queries at once.
     """
-    weights = pl.DataFrame({"position": range(1, k + 1)}, schema={"position": pl.Int64}).with_columns(
-        weight=1 / pl.col("position").log(2).clip(lower_bound=1)
+
+    query: _Places
+    """Of each hit, ascending; best first within a query."""
+    rank: _Places
+    position: _Places
+    relevance: _Numbers
+    relevant: _Places
+    """How many units are relevant, of each query."""
+    ideal: tuple[_Places, _Places, _Numbers]
+    """Query, position and relevance of all that is relevant, most relevant first."""
+
+    def value(self, name: str, level: Level) -> _Numbers:
+        """The value of each judged query; 0 where nothing was found."""
+        kind, _, k = name.partition("@")
+        match kind:
+            case "MRR":
+                best = np.zeros(len(self.relevant))
+                np.maximum.at(best, self.query, 1 / self.position)
+                return best
+            case "MAP":
+                nth = np.arange(len(self.query)) - np.searchsorted(self.query, self.query) + 1
+                return self._share(self._sum(self.query, nth / self.position), self.relevant)
+            case "nDCG":
+                return self._share(*(self._dcg(int(k), *of) for of in (self._found, self.ideal)))
+            case "nDCG_longmemeval":
+                return self._ndcg_longmemeval(int(k))
+        within = self.rank if level == "message" else self.position
+        found = self._sum(self.query[within <= int(k)] if k else self.query)
+        match kind:
+            case "recall_any":
+                return np.asarray(found > 0, np.float64)
+            case "recall_all":
+                return np.asarray((found == self.relevant) & (found > 0), np.float64)
+            case "recall_capped":
+                return np.minimum(self._share(found, np.minimum(self.relevant, int(k))), 1.0)
+        return self._share(found, self.relevant)
+
+    @property
+    def _found(self) -> tuple[_Places, _Places, _Numbers]:
+        return self.query, self.position, self.relevance
+
+    def _sum(self, queries: _Places, weights: _Numbers | None = None) -> _Numbers:
+        return np.asarray(np.bincount(queries, weights, len(self.relevant)), np.float64)
+
+    @staticmethod
+    def _share(part: _Numbers, whole: npt.NDArray[Any]) -> _Numbers:
+        shares: _Numbers = np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+        return shares
+
+    def _dcg(self, k: int, query: _Places, position: _Places, relevance: _Numbers) -> _Numbers:
+        is_seen = position <= k
+        return self._sum(query[is_seen], relevance[is_seen] / np.log2(position[is_seen] + 1))
+
+    def _ndcg_longmemeval(self, k: int) -> _Numbers:
+        """DCG = rel_1 + rel_2 + rel_3 / log2(3) + ... + rel_k / log2(k), over that of the ideal.
+
+        Relevance is 0 or 1. A position weighs 1 / log2(position) where trec_eval takes 1 / log2(position + 1); the
+        first weighs 1.
+        Source: LongMemEval, src/retrieval/eval_utils.py, commit 6a92d1a.
+        """
+        weights = 1 / np.maximum(np.log2(np.arange(1, k + 1)), 1)
+        is_seen = self.position <= k
+        ideal = np.concatenate([[0.0], np.cumsum(weights)])[np.minimum(self.relevant, k)]
+        return self._share(self._sum(self.query[is_seen], weights[self.position[is_seen] - 1]), ideal)
+
+
+def _hits(units: pl.DataFrame, judgements: pl.DataFrame, judged: pl.DataFrame) -> _Hits:
+    """What of the units of an arm is relevant.
+
+    Args:
+        units: query_id, unit, rank, position.
+        judgements: query_id, unit, relevance above 0.
+        judged: query_id, which get numbers in this order.
+    """
+    numbered = judgements.join(judged.with_row_index("query"), on="query_id")
+    found = units.join(numbered, on=["query_id", "unit"]).sort("query", "position")
+    ideal = numbered.sort("query", "relevance", descending=[False, True])
+    at = ideal["query"].to_numpy().astype(np.int64)
+    nth = np.arange(len(at)) - np.searchsorted(at, at) + 1
+    return _Hits(
+        query=found["query"].to_numpy().astype(np.int64),
+        rank=found["rank"].to_numpy().astype(np.int64),
+        position=found["position"].to_numpy().astype(np.int64),
+        relevance=found["relevance"].to_numpy().astype(np.float64),
+        relevant=np.bincount(at, minlength=len(judged)),
+        ideal=(at, nth, ideal["relevance"].to_numpy().astype(np.float64)),
     )
-    weights = weights.with_columns(ideal=pl.col("weight").cum_sum())
-    gains = (
-        units.join(qrels, on=["query_id", "unit"], how="semi")
-        .join(weights, on="position")
-        .group_by("query_id")
-        .agg(pl.col("weight").sort(descending=True).sum())
-    )
-    judged = qrels.group_by("query_id").agg(position=pl.len().cast(pl.Int64).clip(upper_bound=k))
-    return gains.join(judged.join(weights.drop("weight"), on="position"), on="query_id").select(
-        "query_id", value=pl.col("weight") / pl.col("ideal")
-    )
+
+
+class _Judged:
+    """What a dataset judges, laid out once for all arms and points of a sweep: by level."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.workspace = workspace_of_query(dataset)
+        self.sessions = session_of_message(dataset)
+        qrels = dataset.qrels.filter(pl.col("relevance") > 0)
+        through_messages = qrels.join(self.workspace, on="query_id").join(
+            self.sessions, on=["workspace_id", "message_id"]
+        )
+        session_qrels = pl.concat(
+            [
+                through_messages.select("query_id", "session_id", "relevance"),
+                dataset.session_qrels.filter(pl.col("relevance") > 0),
+            ]
+        )
+        self.judgements = {
+            "message": qrels.select("query_id", "relevance", unit="message_id"),
+            "session": session_qrels.group_by("query_id", unit="session_id").agg(pl.col("relevance").max()),
+        }
+        """query_id, unit, relevance above 0."""
+        self.queries = {
+            "message": qrels.select("query_id").unique(maintain_order=True),
+            "session": judged_queries(dataset),
+        }
+        """query_id, each once."""
+
+
+_judged_of = KeptBeside(_Judged, 4)

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from eval.questions.line import LISTS, LineError, asks, is_id_made, is_question, question_of
-from eval.questions.question import ENDINGS, Question
+from eval.questions.question import ENDINGS, LISTS, LineError, Question, asks, is_id_made, is_question, question_of
 from lcm import given_parquet
 from lcm.encoding import to_json, well_formed
 from lcm.errors import DatasetError

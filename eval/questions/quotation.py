@@ -1,17 +1,65 @@
-"""Where quotations stand: word for word, else in words that are nearly the same."""
+"""Where quotations stand: word for word in the texts of a message, else in words that are nearly the same."""
 
 import bisect
 import hashlib
 import itertools
+import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
-from eval.questions.searched_text import folded, searched_texts
 from lcm.records.conversation import Message, Transcript
+from lcm.retrieval.ranking.evidence.text_facts import content_words
+
+_DEEPEST = 4
+"""How often JSON may stand as text within JSON."""
+
+_PLAIN = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "..."})
+
+
+def searched_texts(message: Message) -> list[str]:
+    """Its words, and its tools with their arguments and results: as JSON text, and the strings within.
+
+    What a model thought is not among them: it said that to nobody.
+    """
+    texts = {message.content: None}
+    for part in message.parts:
+        if part.part_type != "reasoning" and part.text:
+            texts[part.text] = None
+        for value in (part.tool_input, part.tool_output):
+            if value:
+                texts[f"{part.tool_name} {value}" if part.tool_name else value] = None
+                texts |= dict.fromkeys(_strings(value, 0))
+    return [text for text in texts if text]
+
+
+def folded(text: str) -> str:
+    """The text as it is compared where it need not be the same to the letter: case, white space, kinds of quotes."""
+    return " ".join(unicodedata.normalize("NFC", text).translate(_PLAIN).split()).casefold()
+
+
+def _strings(text: str, depth: int) -> Iterator[str]:
+    """The strings in JSON text, and in strings that are JSON text themselves."""
+    if depth < _DEEPEST and text.lstrip()[:1] in ("{", "[", '"'):
+        try:
+            value = json.loads(text)
+        except (RecursionError, ValueError):
+            return
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, str):
+                yield one
+                yield from _strings(one, depth + 1)
+            elif isinstance(one, list):
+                waiting += one
+            elif isinstance(one, dict):
+                waiting += one.values()
+
 
 _AT_ONCE = 2_000
 """Messages whose texts are searched as one: a search of each by itself takes ten times as long."""
@@ -197,3 +245,21 @@ def places_of(transcripts: Iterable[Transcript]) -> Iterator[Place]:
     for transcript in transcripts:
         for message in transcript.messages:
             yield Place(transcript, message)
+
+
+OF_OVERLAP = "of their content words with their evidence"
+"""What a note of the mean overlap ends with: it is true of the evidence that the questions came with, and no other."""
+
+
+def overlap(question: str, evidence: Sequence[str]) -> float | None:
+    """The share of a question's distinct content words that a text of its evidence holds, mean over these texts.
+
+    Words as text indexes cut them, without stop words and without stemming.
+
+    Returns:
+        In [0, 1]; None where the question has no content words, or there is no evidence.
+    """
+    asked = set(content_words(question))
+    if not asked or not evidence:
+        return None
+    return sum(len(asked & set(content_words(text))) / len(asked) for text in evidence) / len(evidence)

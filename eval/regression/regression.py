@@ -1,21 +1,263 @@
-"""Has a candidate become worse than a baseline, on the same queries?"""
+"""Has a candidate become worse than a baseline, on the same queries; which of these changed, and what did each rank."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from eval.comparison.agreement import require_comparable, unknown_settings
-from eval.comparison.changed_query import changed_queries
-from eval.comparison.pairing import Pairing
-from eval.comparison.side import Side
+from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, require_comparable, unknown_settings, without_pair
+from eval.dataset.dataset import Dataset
+from eval.measures.coverage import with_near_duplicates
 from eval.measures.means import ALL
-from eval.regression.gate import GATED_SCHEMA, Gate, GatedComparison
-from eval.regression.limit import limit_of
-from eval.regression.unpaired import Unpaired, notes_of
+from eval.measures.names import SYSTEM_ARM
+from eval.run import Run
 from eval.significance import least_p_value
 from lcm.checks import check_range
+from lcm.encoding import well_formed
+from lcm.redaction import redacted
+from lcm.transcript.passages import utterance
+
+
+@dataclass(frozen=True, slots=True)
+class RankedDocument:
+    """A document at its rank in one side's answer."""
+
+    document_id: str
+    covers_evidence: bool
+    workspace_id: str
+    message_ids: tuple[str, ...]
+    """The ids of the messages that the document was made of."""
+    text: str | None = None
+    """The words of these messages; None where the dataset is not at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedQuery:
+    """A query that lost, or won, in some measure."""
+
+    query_id: str
+    category: str
+    text: str
+    evidence: int
+    """Messages that are its evidence."""
+    values: Mapping[str, tuple[float, float]]
+    """Measure -> baseline's and candidate's value, of those that differ."""
+    baseline: tuple[RankedDocument, ...] | None
+    """From rank 1 on; None where the ranking is not at hand."""
+    candidate: tuple[RankedDocument, ...] | None
+
+
+def changed_queries(
+    baseline: Run, candidate: Run, measures: Sequence[str], costs: Collection[str], at_most: int, depth: int
+) -> tuple[tuple[ChangedQuery, ...], tuple[ChangedQuery, ...]]:
+    """The queries that lost in a measure of quality, and those that won and lost in none; what changed most is first.
+
+    Sorted by the change in the first measure, then in the second and so on, then by query id. Costs such as tokens make
+    no query worse or better unless nothing else is measured.
+    """
+    quality = [measure for measure in measures if measure not in costs] or list(measures)
+    sign = -1 if quality[0] in costs else 1
+    both = baseline.values.join(candidate.values, on=["query_id", "measure"], suffix="_after").filter(
+        pl.col("measure").is_in(list(measures)) & (pl.col("value") != pl.col("value_after"))
+    )
+    gains = (
+        both.filter(pl.col("measure").is_in(quality))
+        .with_columns(gain=sign * (pl.col("value_after") - pl.col("value")))
+        .pivot("measure", on_columns=quality, index="query_id", values="gain", maintain_order=True)
+        .with_columns(pl.col(measure).fill_null(0.0) for measure in quality)
+    )
+    lost = pl.min_horizontal(quality) < 0
+    worse = gains.filter(lost).sort(*quality, "query_id").head(at_most)
+    descending = [*[True] * len(quality), False]
+    better = gains.filter(~lost).sort(*quality, "query_id", descending=descending).head(at_most)
+    rankings = [_ranking(side) if len(worse) or len(better) else None for side in (baseline, candidate)]
+    asked = {row["query_id"]: row for row in baseline.queries.iter_rows(named=True)}
+    values: dict[str, dict[str, tuple[float, float]]] = {}
+    for query_id, measure, before, after in both.select("query_id", "measure", "value", "value_after").iter_rows():
+        values.setdefault(query_id, {})[measure] = (before, after)
+
+    def told(query_id: str) -> ChangedQuery:
+        query = asked[query_id]
+        evidence = query["evidence"] or ()
+        return ChangedQuery(
+            query_id=query_id,
+            category=query["category"],
+            text=query["text"],
+            evidence=len(evidence),
+            values={measure: values[query_id][measure] for measure in measures if measure in values[query_id]},
+            baseline=_ranked(rankings[0], query_id, evidence, depth),
+            candidate=_ranked(rankings[1], query_id, evidence, depth),
+        )
+
+    of_worse, of_better = (tuple(told(query_id) for query_id in one["query_id"]) for one in (worse, better))
+    return of_worse, of_better
+
+
+def _ranking(run: Run) -> pl.DataFrame | None:
+    """query_id, workspace_id, document_id, rank, source_message_ids: what the system ranked; None where only the
+    summary and the values are at hand."""
+    if not all((run.folder / name).exists() for name in ("run.parquet", "documents.parquet")):
+        return None
+    columns = ("arm", "workspace_id", "query_id", "document_id", "rank")
+    ranked = with_near_duplicates(run.frame("run", columns, ("stands_for",))).filter(arm=SYSTEM_ARM)
+    documents = run.frame("documents", ("workspace_id", "document_id", "source_message_ids"))
+    return ranked.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left").select(
+        "query_id", "workspace_id", "document_id", "rank", "source_message_ids"
+    )
+
+
+def _ranked(
+    ranking: pl.DataFrame | None, query_id: str, evidence: Sequence[str], depth: int
+) -> tuple[RankedDocument, ...] | None:
+    if ranking is None:
+        return None
+    best = ranking.filter((pl.col("query_id") == query_id) & (pl.col("rank") <= depth)).sort("rank")
+    relevant = set(evidence)
+    return tuple(
+        RankedDocument(document, not relevant.isdisjoint(sources or ()), workspace, tuple(sources or ()))
+        for workspace, document, sources in best.select("workspace_id", "document_id", "source_message_ids").iter_rows()
+    )
+
+
+Gate = Literal["fine", "regressed", "cannot tell"]
+EXIT_CODES: dict[Gate, int] = {"fine": 0, "regressed": 1, "cannot tell": 3}
+"""2 is that of a command that could not compare at all."""
+
+GATED_SCHEMA: dict[str, pl.DataType] = {
+    **{name: kind for name, kind in PAIRED_SCHEMA.items() if name != "side"},
+    "tolerance": pl.Float64(),
+    "detectable": pl.Float64(),
+    "gate": pl.String(),
+}
+"""A paired row, its limits in the measure's units, and what the gate says; all null of a measure that is told only."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatedComparison:
+    """What the gate says of a candidate beside a baseline, and the rows that it rests on."""
+
+    baseline: Run
+    candidate: Run
+    rows: pl.DataFrame
+    """Of `GATED_SCHEMA`, one a group and measure."""
+    gate: Gate
+    worse: tuple[ChangedQuery, ...]
+    """Worst first."""
+    better: tuple[ChangedQuery, ...]
+    """Best first."""
+    left_out: tuple[str, ...]
+    """Measures that neither run has."""
+    costs: frozenset[str]
+    """The measures of which less is better."""
+    unknown: tuple[str, ...]
+    """Settings that may differ, for the configuration of a side does not tell them."""
+    alpha: float
+    confidence: float
+    notes: tuple[str, ...] = ()
+    """What else a reader must know: the queries that could not be paired."""
+
+    @property
+    def shows_rankings(self) -> bool:
+        return any(query.baseline or query.candidate for query in (*self.worse, *self.better))
+
+    def noting(self, note: str) -> "GatedComparison":
+        """The same, with one more note."""
+        return replace(self, notes=(*self.notes, note))
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.gate]
+
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+_KEYS = {"tolerance", "detectable"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Losses up to `tolerance` are accepted; one of `detectable` must not pass unseen.
+
+    Each is a number in the measure's own units, or a share of the baseline's mean such as `10%`.
+    """
+
+    tolerance: float | str
+    detectable: float | str
+
+    def __post_init__(self) -> None:
+        for name in ("tolerance", "detectable"):
+            value = getattr(self, name)
+            is_share = isinstance(value, str) and _SHARE.fullmatch(value)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_share and not (is_number and 0 <= value < math.inf):
+                raise ValueError(f"{name} must be a number >= 0 or a share such as 10%, got {value!r}")
+        if isinstance(self.tolerance, str) != isinstance(self.detectable, str):
+            raise ValueError(
+                f"tolerance and detectable must be of one kind, got {self.tolerance} and {self.detectable}"
+            )
+        if not self.in_units(1.0)[0] < self.in_units(1.0)[1]:
+            raise ValueError(f"detectable must be > tolerance, got {self.detectable} and {self.tolerance}")
+
+    def in_units(self, mean: float) -> tuple[float, float]:
+        """Tolerance and detectable in the measure's units, where the baseline's mean is this."""
+        return _in_units(self.tolerance, mean), _in_units(self.detectable, mean)
+
+
+def limit_of(measure: str, settings: Mapping[str, float | str]) -> Limit:
+    """The limit that a configuration gives to a measure.
+
+    Raises:
+        ValueError: naming the measure and what is wrong.
+    """
+    if not isinstance(settings, Mapping) or set(settings) != _KEYS:
+        got = ", ".join(map(str, settings)) or "nothing" if isinstance(settings, Mapping) else repr(settings)
+        raise ValueError(f"measures.{measure} must have tolerance and detectable, got {got}")
+    try:
+        return Limit(**settings)
+    except ValueError as error:
+        raise ValueError(f"measures.{measure}.{error}") from None  # the deepest cause is what a user is told
+
+
+def _in_units(value: float | str, mean: float) -> float:
+    if isinstance(value, str):
+        return float(value.removesuffix("%")) / 100 * abs(mean)
+    return value
+
+
+class Unpaired(NamedTuple):
+    """What of a measure could not be paired."""
+
+    of_baseline: int
+    """Queries of which the candidate has no value."""
+    of_candidate: int
+    value: float
+    """The sum of the baseline's values of those that the candidate lacks."""
+
+    @classmethod
+    def of(cls, baseline: Run, candidate: Run, measure: str) -> "Unpaired":
+        ours, theirs = without_pair(baseline, candidate, measure)
+        lacking = baseline.values.filter(pl.col("query_id").is_in(list(ours)), measure=measure)["value"]
+        return cls(len(ours), len(theirs), float(lacking.sum()))
+
+    def may_hide(self, paired: int) -> float:
+        """The loss over all queries, if the candidate lost all that the baseline found for those that it lacks: no
+        number of the candidate's, but what cannot be excluded."""
+        return self.value / (paired + self.of_baseline)
+
+
+def notes_of(unpaired: Mapping[str, Unpaired]) -> Iterator[str]:
+    """What was left out, a line for the measures that lack the same."""
+    by_numbers: dict[tuple[int, int], list[str]] = {}
+    for measure, one in unpaired.items():
+        if one.of_baseline or one.of_candidate:
+            by_numbers.setdefault(one[:2], []).append(measure)
+    for (of_baseline, of_candidate), measures in by_numbers.items():
+        yield (
+            f"{', '.join(measures)}: left out are {of_baseline:,} queries of which the candidate has no value, and "
+            f"{of_candidate:,} of which the baseline has none; they count for neither, and not as 0"
+        )
 
 
 def _limits() -> dict[str, dict[str, float | str]]:
@@ -72,7 +314,7 @@ class Regression:
         check_range(self, "changed_queries", ge=0)
         check_range(self, "depth", ge=1)
 
-    def compare(self, baseline: Side, candidate: Side) -> GatedComparison:
+    def compare(self, baseline: Run, candidate: Run) -> GatedComparison:
         """Judge every row.
 
         Raises:
@@ -158,3 +400,34 @@ def _whole(rows: pl.DataFrame) -> Gate:
     if (rows.filter(group=ALL)["gate"] == "cannot tell").any():
         return "cannot tell"
     return "fine"
+
+
+_BETWEEN = " / "
+
+
+def with_words(comparison: GatedComparison, dataset: Dataset) -> GatedComparison:
+    """The same, each document of the queries that changed with what its messages say.
+
+    Args:
+        dataset: that of both sides.
+    """
+    said = {
+        (transcript.workspace_id, message.message_id): well_formed(redacted(utterance(message)))
+        for transcript in dataset.transcripts
+        for message in transcript.messages
+    }
+    worse, better = (tuple(_spoken(query, said) for query in told) for told in (comparison.worse, comparison.better))
+    return replace(comparison, worse=worse, better=better)
+
+
+def _spoken(query: ChangedQuery, said: Mapping[tuple[str, str], str]) -> ChangedQuery:
+    baseline, candidate = (
+        None if ranking is None else tuple(_worded(document, said) for document in ranking)
+        for ranking in (query.baseline, query.candidate)
+    )
+    return replace(query, baseline=baseline, candidate=candidate)
+
+
+def _worded(document: RankedDocument, said: Mapping[tuple[str, str], str]) -> RankedDocument:
+    told = (said.get((document.workspace_id, message)) for message in document.message_ids)
+    return replace(document, text=_BETWEEN.join(filter(None, told)) or None)

@@ -1,24 +1,27 @@
-"""The page of a comparison: which side is better by what, what differs between them, and every question by itself."""
+"""The page of a comparison (which side is better by what, what differs between them) and that of a gate (what it says,
+the rows that it rests on)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_report import HEADINGS, cells, explained, headline, name
-from eval.comparison.side import Side
-from eval.comparison.wording import number, signed
+from eval.comparison.report import explained, headline, name, table
 from eval.dataset.card import Card
-from eval.report.column import Column
-from eval.report.curves import rank_curves, token_curves
-from eval.report.figure import Interval, Place, intervals, lines, scatter
-from eval.report.parts import Cell, Facts, Figure, Notes, Part, ReportPage, Row, Section, Table, Tone
-from eval.report.plain import counted
-from eval.report.run_page import lost
+from eval.dataset.dataset import generated_label
+from eval.measures.means import ALL
+from eval.regression import report as wording
+from eval.regression.regression import GatedComparison
+from eval.report.figure import Interval, Place, intervals, scatter
+from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section
+from eval.report.ranking import ShownRanking
+from eval.report.run_page import curves, dataset_section, lost
 from eval.report.system_flow import differing, system_flow
+from eval.run import Run
+from eval.table import Cell, Column, Row, Table, Tone, counted, signed, titled
 
-_TONES: Mapping[str, Tone] = {"better": "better", "worse": "worse"}
 _REPEATED = ("memory", "tracking", "executor", "stages", "cache", "means", "report")
 """Settings that decide no number, and the whole system, whose parts stand for themselves."""
 _BESIDE = ("arms", "dataset", "distractors", "executor", "experiment", "judgements", "measures", "replay")
@@ -26,7 +29,7 @@ _BESIDE = ("arms", "dataset", "distractors", "executor", "experiment", "judgemen
 
 
 def comparison_page(
-    comparison: Comparison, columns: Sequence[Column], queries: pl.DataFrame, card: Card | None = None
+    comparison: Comparison, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None
 ) -> ReportPage:
     """A page without its explorer.
 
@@ -41,7 +44,7 @@ def comparison_page(
         differences(comparison.baseline.side, [side for side in sides if side is not comparison.baseline.side]),
         categories(comparison.baseline.side, sides, comparison.by, comparison.by in comparison.costs),
         curves(columns, queries),
-        dataset(comparison.baseline.side.summary, comparison.queries, comparison.judged, card),
+        dataset_section(comparison.baseline.side.summary, card, (comparison.queries, comparison.judged)),
         systems(sides),
         section_of_notes([*comparison.notes, *(note for side in sides for note in told_of(side))]),
     ]
@@ -54,11 +57,11 @@ def comparison_page(
     )
 
 
-def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
+def differences(baseline: Run, others: Sequence[Run]) -> Section | None:
     """What each side is set to otherwise than the baseline."""
     parts: list[Part] = []
     for side in others:
-        if baseline.config is None or side.config is None:
+        if not (baseline.config and side.config):
             parts.append(Notes([f"{side.name}: a config.yaml is missing, so nothing is known of what differs"]))
             continue
         rows = differing(baseline.config, side.config, _REPEATED)
@@ -67,9 +70,8 @@ def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
             ".".join(row[0].split(".")[: 2 if row[0].startswith("measures.") else 1]) for row in rows if row not in own
         ]
         if own:
-            headings = ("key", baseline.name, side.name)
-            many = counted(len(own), "setting")
-            parts.append(Table(f"{side.name} differs in {many}", headings, own, frozenset({0, 1, 2})))
+            columns = titled("key", (baseline.name, side.name), "words")
+            parts.append(Table(columns, own, f"{side.name} differs in {counted(len(own), 'setting')}"))
         else:
             parts.append(Notes([f"{side.name}: its system is set as the baseline's is"]))
         if beside:
@@ -77,7 +79,7 @@ def differences(baseline: Side, others: Sequence[Side]) -> Section | None:
     return Section("differences", "What differs", parts) if parts else None
 
 
-def categories(baseline: Side, sides: Sequence[Side], measure: str, is_cost: bool) -> Section | None:
+def categories(baseline: Run, sides: Sequence[Run], measure: str, is_cost: bool) -> Section | None:
     """The means of a measure by kind of question, of each side, and its difference from the baseline's: over the
     questions of which all that have any value have one."""
     asked = baseline.queries.select("query_id")
@@ -90,50 +92,25 @@ def categories(baseline: Side, sides: Sequence[Side], measure: str, is_cost: boo
         return None
     rows: list[Row] = []
     for category, (usual, n) in base.items():
-        cells_of: list[str | Cell] = [category, f"{n:,}"]
+        told: list[Any] = [category, n]
         for side, of_side in zip(sides, means, strict=True):
             if category not in of_side:
-                cells_of.append(Cell("–", "quiet"))
+                told.append(None)
                 continue
             value = of_side[category][0]
             moved = value - usual
-            is_better = (moved < 0) == is_cost
-            tone: Tone = "" if side is baseline or not moved else "better" if is_better else "worse"
-            note = "" if side is baseline else signed(moved, is_cost)
-            cells_of.append(Cell(number(value, is_cost), tone, note))
-        rows.append(tuple(cells_of))
+            tone: Tone = "" if side is baseline or not moved else "better" if (moved < 0) == is_cost else "worse"
+            told.append(Cell(value, is_cost, tone, "" if side is baseline else signed(moved, is_cost)))
+        rows.append(told)
     table = Table(
-        f"Mean {measure}; below it the difference from the baseline, which no test has looked at",
-        ("category", "n", *(side.name for side in sides)),
+        [*titled("category", ("n",)), *(Column(side.name, "value") for side in sides)],
         rows,
+        f"Mean {measure}; below it the difference from the baseline, which no test has looked at",
     )
     return Section("categories", "By kind of question", [table])
 
 
-def curves(columns: Sequence[Column], queries: pl.DataFrame) -> Section | None:
-    """Over the questions of which all that have any value have one."""
-    parts: list[Part] = []
-    for column in columns:
-        queries = queries if (judged := column.judged(queries)).is_empty() else judged
-    for told, found, read in (
-        ("ranks", rank_curves(columns, queries), "ranks that are read"),
-        ("tokens", token_curves(columns, queries), "tokens that are read, documents whole and in order"),
-    ):
-        if found:
-            parts.append(Figure(f"Recall by {read}", lines(found, f"recall by {told}", read, "recall")))
-    return Section("curves", "How far one has to read", parts) if parts else None
-
-
-def dataset(summary: Mapping[str, Any], queries: int, judged: int, card: Card | None) -> Section:
-    told = summary["dataset"]
-    pairs = [("dataset", told["name"]), ("protocol", told["protocol"]), ("digest", told["digest"][:16])]
-    if card is not None:
-        pairs[1:1] = [("what it is", card.title), ("licence", card.licence)]
-    pairs.append(("questions that all were asked", f"{queries:,}, {judged:,} of them judged"))
-    return Section("dataset", "What they were asked", [Facts(pairs)])
-
-
-def systems(sides: Sequence[Side]) -> Section | None:
+def systems(sides: Sequence[Run]) -> Section | None:
     """Each side's system, as data passes through it."""
     parts: list[Part] = []
     for side in sides:
@@ -142,7 +119,7 @@ def systems(sides: Sequence[Side]) -> Section | None:
     return Section("systems", "What was run", parts, "What is off is not drawn.") if parts else None
 
 
-def told_of(side: Side) -> list[str]:
+def told_of(side: Run) -> list[str]:
     """A side's own notes and what it survived, with its name."""
     summary = side.summary
     incidents = [f"survived: {what}, {times} times" for what, times in (summary.get("incidents") or {}).items()]
@@ -154,11 +131,7 @@ def section_of_notes(told: Sequence[str]) -> Section | None:
 
 
 def _verdicts(comparison: Comparison) -> Section:
-    rows = [
-        tuple(Cell(text, _TONES.get(text, "")) if place == len(row) - 1 else text for place, text in enumerate(row))
-        for row in cells(comparison)
-    ]
-    parts: list[Part] = [Table(explained(comparison), HEADINGS, rows, frozenset({0, 1, 6}))]
+    parts: list[Part] = [replace(table(comparison), caption=explained(comparison))]
     first = comparison.rows.filter(measure=comparison.by)
     if len(first):
         drawn = [
@@ -208,9 +181,63 @@ def _places(comparison: Comparison, costs: Mapping[int, float | None]) -> list[P
     return found
 
 
-def _by_category(side: Side, asked: pl.DataFrame, measure: str) -> dict[str, tuple[float, int]]:
+def _by_category(side: Run, asked: pl.DataFrame, measure: str) -> dict[str, tuple[float, int]]:
     """Category -> mean, and of how many of some questions."""
     values = side.values.filter(measure=measure).join(asked, on="query_id", how="semi")
     values = values.join(side.queries.select("query_id", "category"), on="query_id")
     told = values.group_by("category", maintain_order=True).agg(mean=pl.col("value").mean(), n=pl.len())
     return {str(category): (mean, n) for category, mean, n in told.sort("category").iter_rows()}
+
+
+def regression_page(
+    comparison: GatedComparison, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None
+) -> ReportPage:
+    """A page without its explorer.
+
+    Args:
+        columns: the candidate's, then the baseline's.
+    """
+    baseline, candidate = comparison.baseline, comparison.candidate
+    first = next((row for row in comparison.rows["measure"] if row not in comparison.costs), None)
+    judged = int(comparison.rows.filter(group=ALL)["n"].max() or 0)  # type: ignore[arg-type]
+    unknown = [f"not known to agree, as a side's config.yaml does not tell: {', '.join(comparison.unknown)}"]
+    notes = [*comparison.notes, *(unknown if comparison.unknown else ())]
+    found = [
+        _gate(comparison, first),
+        lost(columns),
+        differences(baseline, [candidate]),
+        None if first is None else categories(baseline, [candidate, baseline], first, is_cost=False),
+        curves(columns, queries),
+        dataset_section(baseline.summary, card, (len(baseline.queries), judged)),
+        systems([candidate, baseline]),
+        section_of_notes([*notes, *told_of(candidate), *told_of(baseline)]),
+    ]
+    return ReportPage(
+        kind="regression",
+        title=f"{candidate.name} against {baseline.name}: {comparison.gate}",
+        headline=[wording.headline(comparison)],
+        sections=[section for section in found if section is not None],
+        label=generated_label(baseline.summary["dataset"]),
+    )
+
+
+def _gate(comparison: GatedComparison, first: str | None) -> Section:
+    parts: list[Part] = [
+        Facts(
+            [
+                ("baseline", f"{comparison.baseline.name} ({wording.run_in_words(comparison.baseline.summary)})"),
+                ("candidate", f"{comparison.candidate.name} ({wording.run_in_words(comparison.candidate.summary)})"),
+            ]
+        )
+    ]
+    drawn = [
+        Interval(row["group"], row["difference"], row["low"], row["high"], row["group"] == ALL)
+        for row in comparison.rows.filter(measure=first or "").iter_rows(named=True)
+        if row["difference"] is not None
+    ]
+    if drawn:
+        words = f"{first}: what the candidate changes, over all questions and by kind"
+        parts.append(Figure(words, intervals(drawn, f"{words}; the table tells the numbers", zero=0.0)))
+    rows = wording.table([*comparison.rows.iter_rows(named=True)], comparison.confidence)
+    parts.append(replace(rows, caption=f"Paired by question; {wording.explained(comparison)}"))
+    return Section("gate", "What the gate says", parts)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from eval.report.plain import shown
+from eval.table import shown
 
 _ROW = 26
 _TALL_ROW = 42

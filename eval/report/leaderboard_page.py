@@ -1,15 +1,12 @@
 """The page of a leaderboard: systems by dataset, what each number costs, and how every row is made again."""
 
 from eval.dataset.dataset import generated_label
-from eval.leaderboard.board import BoardRow, BoardRun, Leaderboard, Standings
-from eval.leaderboard.manifest import results_of
-from eval.report.parts import Cell, Notes, Part, ReportPage, Row, Section, Table
-from eval.report.plain import counted
-from eval.report.values import plain_number, value_cell
+from eval.leaderboard import BoardRow, BoardRun, Leaderboard, Standings, results_of
+from eval.report.page import Notes, Part, ReportPage, Section
+from eval.table import Cell, Column, Row, Table, counted, mean_cell, titled
 
 _DIGITS = 16
 """Of a digest, as far as it is shown."""
-_NONE = Cell("–", "quiet")
 _ORDER = (
     "By the mean. Where two intervals overlap the order may be chance: `lcm compare` holds two runs against each "
     "other, query by query. Control arms have no rank. Of what did not run or measured otherwise there is no number."
@@ -47,19 +44,15 @@ def _overview(board: Leaderboard) -> Section:
     names = {run.system_digest: run.system for run in reversed(board.runs)}
     rows: list[Row] = []
     for digest in dict.fromkeys(run.system_digest for run in board.runs):
-        cells: list[str | Cell] = [names[digest]]
-        for table in board.tables:
-            own = [row for row in table.rows if not row.is_arm and row.run.system_digest == digest]
-            cells.append(value_cell(own[0].measures[board.measure], is_cost=False) if own else _NONE)
-        rows.append(tuple(cells))
-    headings = (
-        "system",
-        *(f"{table.terms.dataset} {table.terms.digest[:6]}, n {table.terms.queries:,}" for table in board.tables),
-    )
+        own = [
+            next((row for row in table.rows if not row.is_arm and row.run.system_digest == digest), None)
+            for table in board.tables
+        ]
+        rows.append((names[digest], *(mean_cell(row and row.measures[board.measure]) for row in own)))
+    headings = (f"{one.terms.dataset} {one.terms.digest[:6]}, n {one.terms.queries:,}" for one in board.tables)
     lead = "A system is its settings, whatever it was called; – where it did not run."
-    return Section(
-        "overview", "Systems by dataset", [Table(f"Mean {board.measure} and its interval", headings, rows)], lead
-    )
+    table = Table(titled("system", headings, "mean"), rows, f"Mean {board.measure} and its interval")
+    return Section("overview", "Systems by dataset", [table], lead)
 
 
 def _standings(board: Leaderboard, table: Standings, number: int) -> Section:
@@ -70,10 +63,14 @@ def _standings(board: Leaderboard, table: Standings, number: int) -> Section:
     title = [f"{terms.dataset}, {terms.digest[:_DIGITS]}", *(f"{name} {getattr(terms, name)}" for name in apart)]
     parts: list[Part] = [
         Table(
-            f"{board.measure} over {terms.queries:,} judged questions, with its {100 * terms.confidence:g} % interval",
-            ("system", "rank", board.measure, board.cost, "ms a live question, median", "run"),
+            (
+                *titled("system", ("rank",)),
+                *(Column(one, "mean") for one in (board.measure, board.cost)),
+                Column("ms a live question, median", "number"),
+                Column("run"),
+            ),
             [_line(board, row) for row in table.rows],
-            frozenset({0, 5}),
+            f"{board.measure} over {terms.queries:,} judged questions, with its {100 * terms.confidence:g} % interval",
         )
     ]
     if others:
@@ -96,11 +93,11 @@ def _lacking(row: BoardRow, queries: int) -> str:
 def _line(board: Leaderboard, row: BoardRow) -> Row:
     latency = None if row.is_arm else row.run.latency_ms
     return (
-        Cell(row.name, "quiet" if row.is_arm else ""),
-        _NONE if row.rank is None else str(row.rank),
-        value_cell(row.measures[board.measure], is_cost=False),
-        value_cell(row.measures.get(board.cost), is_cost=True),
-        _NONE if latency is None else plain_number(latency),
+        Cell(row.name, tone="quiet" if row.is_arm else ""),
+        row.rank,
+        mean_cell(row.measures[board.measure]),
+        mean_cell(row.measures.get(board.cost), is_cost=True),
+        None if latency is None else f"{latency:,.3g}",
         f"{row.run.name}{', beside it' if row.is_arm else ''}",
     )
 
@@ -108,15 +105,15 @@ def _line(board: Leaderboard, row: BoardRow) -> Row:
 def _again(board: Leaderboard) -> Section:
     rows = [(run.name, run.command or f"lcm verify FOLDER row={run.name}", run.system) for run in board.runs]
     lead = "With the code and data of the row. `lcm verify FOLDER` makes all of them again, and compares the digests."
-    table = Table("The command that repeats each run", ("run", "command", "system"), rows, frozenset({0, 1, 2}))
+    table = Table(list(map(Column, ("run", "command", "system"))), rows, "The command that repeats each run")
     return Section("again", "Made again", [table], lead)
 
 
 def _digests(board: Leaderboard) -> Section:
-    headings = ("run", "dataset", "configuration", "results", "code", "lcm")
+    columns = list(map(Column, ("run", "dataset", "configuration", "results", "code", "lcm")))
     rows = [_digest_row(run) for run in board.runs]
-    lead = "manifest.json beside this page has them whole, and may be signed; runs/ has the versions of all packages."
-    table = Table("What each row was made of", headings, rows, frozenset(range(len(headings))))
+    lead = "manifest.json beside this page has them whole; runs/ has the versions of all packages."
+    table = Table(columns, rows, "What each row was made of")
     return Section("digests", "Digests and versions", [table], lead)
 
 
@@ -125,7 +122,7 @@ def _digest_row(run: BoardRun) -> Row:
     told = results.get("per_query.parquet", "")
     return (
         run.name,
-        Cell(run.summary["dataset"]["name"], "", run.summary["dataset"]["digest"][:_DIGITS]),
+        Cell(run.summary["dataset"]["name"], note=run.summary["dataset"]["digest"][:_DIGITS]),
         run.summary.get("config_hash", "–"),
         told[:_DIGITS] or "–",
         (run.summary.get("commit") or "–")[:12],

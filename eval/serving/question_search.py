@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from eval.experiment.run_folder import read_table
+from eval.run import read_table
 from eval.serving.shelf import Shelved
 from lcm.errors import LcmError
 

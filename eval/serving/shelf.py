@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.point_record import point_record
-from eval.experiment.run_folder import CONFIG, SUMMARY, leaves, read_config, read_summary
-from eval.tracking.naming import run_name
+from eval.run import CONFIG, SUMMARY, leaves, point_record, read_config, read_summary
+from eval.tracking.entry import run_name
 from lcm.errors import LcmError
 from lcm.given import opened_as_is
 from lcm.redaction import redacted

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from eval.ladder.places import FOUND
-from eval.ladder.retrievals import Retrieval, RetrievalStep
+from eval.ladder.losses import FOUND, Retrieval, RetrievalStep
 from lcm.redaction import redacted
 
 _QUERY = "lcm.query_id"

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eval.experiment.run_folder import SUMMARY
-from eval.tracking.environment import SQLITE, place_of, quieten, whole_uri
-from eval.tracking.receipts import receipts_of
-from eval.tracking.refusal import reason_of
+from eval.run import SUMMARY
+from eval.tracking.mlflow_log import receipts_of
+from eval.tracking.place import SQLITE, place_of, quieten, reason_of, whole_uri
 from lcm.errors import LcmError
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")

@@ -1,11 +1,12 @@
 """Tracking: where complete folders are told of, besides the disk that they lie on."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from eval.ladder.retrievals import Retrieval
+from eval.ladder.losses import Retrieval
 from lcm.errors import LcmError
 
 
@@ -54,3 +55,24 @@ class Tracking(Protocol):
     def logger(self) -> AbstractContextManager[Log]:
         """`log`, made ready while something else is done."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoTracking:
+    """Logs nothing: the run folder on disk is all."""
+
+    @property
+    def address(self) -> None:
+        return None
+
+    def log(self, folder: Path | Sequence[Path], parent: Path | None = None) -> str | None:
+        return None
+
+    def log_retrievals(self, folder: Path, retrievals: Sequence[Retrieval]) -> str | None:
+        return None
+
+    def has(self, folder: Path) -> bool:
+        return True
+
+    def logger(self) -> AbstractContextManager[Log]:
+        return nullcontext(self.log)

@@ -457,7 +457,13 @@ class Memory:
             acted: counts which slots of the ranking changed an answer, which costs time; None = nobody asks.
         """
         ranking = ranking or self.system.ranking
-        frames = [ranking.rank(replace(batch, acted=acted)) for batch in self.batches(queries, ranking, vectors)]
+        return self.rank_batches(self.batches(queries, ranking, vectors), queries, ranking, acted)
+
+    def rank_batches(
+        self, batches: Sequence[Batch], queries: Sequence[Query], ranking: Ranker, acted: Counter[str] | None = None
+    ) -> pl.DataFrame:
+        """`rank`, of queries that were put into batches before."""
+        frames = [ranking.rank(replace(one, acted=acted, incidents=self.incidents)) for one in batches]
         return in_order(frames, queries)
 
     def batches(

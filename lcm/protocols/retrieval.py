@@ -315,6 +315,18 @@ class Stage(Protocol):
 
 
 @runtime_checkable
+class Scores(Protocol):
+    """A stage that gives the rows new scores and brings them into their order, and nothing else.
+
+    Laws: what it gives does not depend on the order of the rows; no number is NaN where none was.
+    """
+
+    def scores(self, frame: pl.DataFrame) -> Numbers:
+        """The new score of each row, as they stand."""
+        ...
+
+
+@runtime_checkable
 class TellsReasons(Protocol):
     """A stage that tells why it puts a row behind others, or drops it.
 

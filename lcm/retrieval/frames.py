@@ -107,6 +107,40 @@ def best(frame: pl.DataFrame, n: int) -> pl.DataFrame:
     return _picked(frame, _order(frame)[places(frame) < n])
 
 
+def best_by(frame: pl.DataFrame, scores: Sequence[Numbers], n: int) -> pl.DataFrame:
+    """The first `n` rows of each query by the last of several scores, what is equal by the one before it and so on:
+    what `best` leaves of rows that were sorted by one after another.
+
+    Args:
+        scores: of the rows as they stand; no NaN. The last becomes the column `score`.
+        n: at least 1.
+    """
+    queries, losses = query_numbers(frame), -scores[-1]
+    sizes, rows = np.bincount(queries), np.arange(len(queries))
+    if len(sizes) and sizes.max() > n and len(sizes) * sizes.max() <= _PADDED_ROWS * len(queries):
+        is_row = np.arange(sizes.max()) < sizes[:, np.newaxis]
+        table = np.full(is_row.shape, np.inf)
+        table[is_row] = losses
+        rows = np.flatnonzero(losses <= np.partition(table, n - 1, axis=1)[queries, n - 1])
+    order = rows[np.lexsort((*(-one[rows] for one in scores), queries[rows]))]
+    first = order[_counted(queries[order]) < n]
+    return beside(taken(frame, first), [pl.Series("score", scores[-1][first])])
+
+
+def order_moves(before: Sequence[Numbers], after: Numbers, queries: Places) -> bool:
+    """Whether rows that were sorted by one score after another come into another order by the next.
+
+    Args:
+        before, after: of each row; no NaN.
+        queries: the number of each row's query, ascending.
+    """
+    if np.array_equal(before[-1], after):
+        return False
+    order = _by_loss(-before[0], queries) if len(before) == 1 else np.lexsort((*(-one for one in before), queries))
+    along, of = after[order], queries[order]
+    return bool(((along[1:] > along[:-1]) & (of[1:] == of[:-1])).any())
+
+
 def _picked(frame: pl.DataFrame, rows: Places) -> pl.DataFrame:
     """Some rows, in the order given; nothing is moved where they are the first as they stand."""
     count = len(rows)

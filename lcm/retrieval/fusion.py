@@ -104,12 +104,11 @@ class WeightedSum:
         check_range(self, "weights", ge=0)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        further = further_weights(frame, self.weights)
-        score = self._score(Columns(frame), further)
-        return best_first(beside(frame, [pl.Series("score", score)]))
+        return best_first(beside(frame, [pl.Series("score", self.scores(frame))]))
 
     @np.errstate(all="ignore")
-    def _score(self, columns: Columns, further: Mapping[str, float]) -> Numbers:
+    def scores(self, frame: pl.DataFrame) -> Numbers:
+        columns, further = Columns(frame), further_weights(frame, self.weights)
         fused = self._of_two(columns)
         if further:
             for name, weight in further.items():
@@ -153,6 +152,9 @@ class ReciprocalRank:
             check_weights(self, "dense_weight", "lexical_weight", "weights")
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return best_first(beside(frame, [pl.Series("score", self.scores(frame))]))
+
+    def scores(self, frame: pl.DataFrame) -> Numbers:
         weights = {"dense": self.dense_weight, "lexical": self.lexical_weight, **further_weights(frame, self.weights)}
         if not any(weights.values()):  # only the frame tells which branches there are that weigh 1 unnamed
             raise ValueError(
@@ -162,7 +164,7 @@ class ReciprocalRank:
         for name, weight in weights.items():
             rank = columns.numbers(f"{name}_rank")
             score += np.where(np.isnan(rank), 0.0, weight / (self.k + rank))
-        return best_first(beside(frame, [pl.Series("score", score)]))
+        return score
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +197,10 @@ class HybridScore:
         return Contract(reads=("cosine", "scope_class", "decay_rate", "kind", *read_by(self.recency)))
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return best_first(beside(frame, [pl.Series("score", self._score(Columns(frame)))]))
+        return best_first(beside(frame, [pl.Series("score", self.scores(frame))]))
 
-    def _score(self, columns: Columns) -> Numbers:
+    def scores(self, frame: pl.DataFrame) -> Numbers:
+        columns = Columns(frame)
         alpha, beta, gamma = shares(self.cosine_weight, self.recency_weight, self.scope_weight)
         scope = np.where(columns.are("scope_class", "durable"), self.durable_scope, self.global_scope)
         scope = np.where(columns.are("scope_class", "session"), self.session_scope, scope)

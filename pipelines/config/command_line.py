@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _RUN_DIR, _SWEEP_DIR = "hydra.run.dir", "hydra.sweep.dir"
 _OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, SEARCH_PATH, "hydra.sweeper.params")
+_NO_LAUNCHER = "points are shared out by executor=local or executor=ray, on a cluster with executor.address too"
+_BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The settings of Hydra's own that act here; it runs no job by itself."""
 
 
@@ -131,9 +133,7 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
     for override in overrides:
         key = override.lstrip("+~").partition("=")[0]
         if key.startswith(("hydra/launcher", "hydra.launcher")):
-            raise LcmError(
-                f"{override} has no effect: what shares a sweep out is executor=local, or executor=ray on a cluster"
-            )
+            raise LcmError(f"{override}: {_NO_LAUNCHER}")
         if key.startswith(("hydra.", "hydra/")) and not (
             key in (*_OF_HYDRA, "hydra.sweep.subdir") or key.startswith(f"{_OF_HYDRA[-1]}.")
         ):
@@ -249,6 +249,8 @@ def multirun(asked: Command) -> Multirun:
         hydra = composed_whole(shared, asked.pipeline).hydra
     except WrongOverridesError as error:  # each point tells why, and what else is wrong with it
         hydra = composed_whole(error.others, asked.pipeline).hydra
+    if dict(hydra.launcher) != {"_target_": _BASIC_LAUNCHER}:
+        raise LcmError(f"hydra.launcher, which a preset sets: {_NO_LAUNCHER}")
     with explained():
         params = hydra.sweeper.get("params") or {}
         check_settable(list(params), "hydra.sweeper.params")

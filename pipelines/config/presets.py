@@ -12,8 +12,7 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from eval.experiment import run_folder
-from eval.experiment.run_folder import CONFIG, config_hash, write_json
+from eval.run import CONFIG, config_hash, leaves, write_json, write_summary
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.plugins.settings.tables import ABSENT, VERSIONS, Table, at
@@ -264,8 +263,8 @@ def changed(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
     there = tree.chosen(EVALUATE, first).choices  # among them slots of what was chosen, which are no addition
     rest = [choosing(key, alone[key], "" if key in there else "+") for key in alone if key not in usual]
     plain = tree.chosen(EVALUATE, [*first, *rest]).config
-    before = dict(run_folder.leaves({key: node for key, node in plain.items() if key not in _LEFT_OUT}))
-    now = run_folder.leaves({key: node for key, node in as_written(config).items() if key not in _LEFT_OUT})
+    before = dict(leaves({key: node for key, node in plain.items() if key not in _LEFT_OUT}))
+    now = leaves({key: node for key, node in as_written(config).items() if key not in _LEFT_OUT})
     missing = object()
     return {key: value for key, value in now if key in asked or before.get(key, missing) != value} | choices
 
@@ -314,7 +313,7 @@ def write_choices(
         _write(folder / kind / f"{name}.yaml", head + text)
 
 
-def write_summary(
+def write_provenance(
     folder: Path, name: str, config: Mapping[str, Any], config_text: str, provenance: Mapping[str, Any]
 ) -> None:
     """Write the configuration, where it comes from, and last the summary: a folder with a summary is complete."""
@@ -327,7 +326,7 @@ def write_summary(
         "commit": provenance["commit"],
         **({"dataset": provenance["dataset"]} if provenance["dataset"] else {}),
         "metrics": dict(_metrics(provenance["measures"])),
-        "params": dict(run_folder.leaves(config)),
+        "params": dict(leaves(config)),
         "tags": {
             "preset": name,
             "lcm_version": provenance["lcm"],
@@ -338,7 +337,7 @@ def write_summary(
             },
         },
     }
-    run_folder.write_summary(folder, summary)
+    write_summary(folder, summary)
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import polars as pl
 
-from eval.dataset.collected import document_ids
+from eval.dataset.collection import check_ids, document_ids, write_trec_qrels
 from eval.dataset.dataset import Dataset
-from eval.exchange.trec import check_ids, write_trec_qrels
-from eval.judging.agreement import qrels_of
-from eval.judging.judgement_file import JudgementFile
-from eval.judging.pool import pooled
+from eval.judging.judgements import JudgementFile, qrels_of
+from eval.judging.session import pooled
 from eval.measures.names import SYSTEM_ARM
 from eval.questions.files import write_questions
 from eval.questions.question import UNANSWERABLE, Evidence, Question
+from eval.run import Run
 from lcm.errors import LcmError
-from pipelines.steps.kept_runs import KeptRun, dataset_of_runs, kept_runs
+from pipelines.steps.runs import dataset_of_run, runs_alike
 
 DEPTH = 10
 
@@ -25,7 +24,7 @@ DEPTH = 10
 class JudgedPool:
     """A pool of runs over a dataset, and the file of judgements."""
 
-    runs: Sequence[KeptRun]
+    runs: Sequence[Run]
     arms: Sequence[str]
     dataset: Dataset
     pool: pl.DataFrame
@@ -51,15 +50,17 @@ class JudgedPool:
         Raises:
             LcmError: if a run has none of the arms, or nothing was found that could be judged.
         """
-        runs = kept_runs(folders)
-        dataset = dataset_of_runs(runs)
-        known = list(dict.fromkeys(arm for run in runs for arm in run.ranked["arm"].unique(maintain_order=True)))
+        runs = runs_alike(folders)
+        dataset = dataset_of_run(runs[0])
+        known = list(
+            dict.fromkeys(arm for run in runs for arm in run.ranked_messages["arm"].unique(maintain_order=True))
+        )
         if unknown := [arm for arm in arms if arm not in known]:
             raise LcmError(f"no run has the arm {unknown[0]!r}; arms may be some of: {', '.join(known)}")
         names = document_ids(dataset)
         rankings = []
         for run in runs:
-            ranked = run.ranked.filter(pl.col("arm").is_in(arms))
+            ranked = run.ranked_messages.filter(pl.col("arm").is_in(arms))
             places = ranked.select("workspace_id", "message_id").iter_rows()
             ranked = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
             rankings.append(ranked)

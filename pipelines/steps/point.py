@@ -1,29 +1,41 @@
-"""A point: one composed configuration, run and kept. What evaluate, sweep, tune and regress have in common."""
+"""A point: one composed configuration, run and kept. What evaluate, sweep, tune and regress have in common.
+
+Many are shared out by an executor: to each worker a run of neighbours, which one function in its process runs. A worker
+that does not see the caller's folders, as on another machine of a cluster, sends the files of its points.
+"""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
 
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
+from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset, DatasetLoader
-from eval.dataset.rejudged import rejudged
+from eval.executor import Executor, NoExecutor, shared_out
 from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Experiment, Progress
-from eval.experiment.outcome import Outcome
-from eval.experiment.run_folder import begin_run, write_run
+from eval.experiment.outcome import write_run
 from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
-from eval.external.ranking.external import External
+from eval.external.ranking import External
 from eval.replay.haystack import Haystack
+from eval.run import POINT, Run, config_hash
+from eval.study.point import PointFolder
+from lcm.errors import LcmError
+from lcm.faults import MachineFaultError, is_of_machine
 from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.protocols.models import ReadsModel
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from pipelines.config import building, contracts
+from pipelines.config.composition import CONFIGURATION_ERRORS, explain
 from pipelines.config.contracts import idle_note
 from pipelines.config.presets import asked_of
 
@@ -76,7 +88,7 @@ def evaluated(
     Raises:
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
-    begin_run(folder)
+    Run.begin(folder)
     return measured(config, experiment_of(config, dataset, parts), folder, show, overrides, plain)
 
 
@@ -88,27 +100,16 @@ def measured(
     overrides: Sequence[str],
     plain: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Run the experiment that a configuration describes and write its folder, which was begun."""
+    """Run the experiment that a configuration describes and write its folder, which was begun, with what the
+    configuration is and how it differs from the default."""
     started = time.perf_counter()
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
     if note := idle_note(config):
         outcome = replace(outcome, flags=(note, *outcome.flags))
-    return written(folder, outcome, experiment.evaluator.dataset, config, overrides, seconds, plain)
-
-
-def written(
-    folder: Path,
-    outcome: Outcome,
-    dataset: Dataset,
-    config: DictConfig,
-    overrides: Sequence[str],
-    seconds: Mapping[str, float],
-    plain: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Write the folder of a run, with what its configuration is and how it differs from the default."""
     plain = building.resolved(config) if plain is None else plain
     text, asked = building.resolved_text(plain), asked_of(config, overrides)
+    dataset = experiment.evaluator.dataset
     return write_run(folder, outcome, dataset, building.identity(plain), text, seconds, asked)
 
 
@@ -202,3 +203,122 @@ def _system(config: DictConfig, parts: Mapping[str, Any]) -> tuple[System, Stage
     if not config.cache:
         return system, None
     return replace(system, embedder=CachedEmbedder(system.embedder, cache_dir() / "embeddings")), parts["stages"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """One configuration of many, composed and built before the first of them runs."""
+
+    name: str
+    """Of its folder."""
+    label: str
+    """The overrides that tell it from the others."""
+    overrides: tuple[str, ...]
+    """Of which its configuration was composed."""
+    config: DictConfig
+    plain: Mapping[str, Any]
+    """The configuration, resolved."""
+    parts: Mapping[str, Any]
+    """`PARTS` -> component."""
+
+    @property
+    def dataset(self) -> str:
+        """What tells its dataset from those of other points."""
+        return config_hash({"dataset": self.plain["dataset"]})
+
+
+class PointJob(NamedTuple):
+    """A point whose folder was begun."""
+
+    point: Point
+    folder: Path
+    record: bytes
+    """The folder's `point.json`."""
+
+
+class _PointEnd(NamedTuple):
+    """How a point ended."""
+
+    reason: str | None
+    """Why there are no numbers."""
+    files: Mapping[str, bytes] | None = None
+    """What is to lie in the folder of the point, where its worker does not see that."""
+
+
+def run_points(
+    executor: Executor, jobs: Sequence[PointJob], datasets: Mapping[str, Dataset], show: Progress
+) -> Generator[tuple[PointJob, str | None], None, None]:
+    """Run points; each as it ends, and why it failed, which its folder then says too.
+
+    Fewer points than workers run one after another, each with its workspaces shared out.
+
+    Args:
+        datasets: by what points call theirs.
+    Raises:
+        MachineFaultError: where a full disk and the like is the reason, which the other points would meet too.
+    """
+    if len(jobs) < executor.workers:
+        executor = NoExecutor()
+    else:
+        jobs = [job._replace(point=_alone(job.point)) for job in jobs]
+    task = partial(_run_each, datasets, show if isinstance(executor, NoExecutor) else _unseen)
+    with closing(shared_out(executor, task, jobs)) as ended:
+        for place, end in ended:
+            job, kept = jobs[place], PointFolder(jobs[place].folder)
+            if isinstance(end, _PointEnd) and end.files:
+                kept.put(end.files)
+            if end.reason is not None and not kept.is_complete():
+                kept.fail(end.reason)
+            yield job, end.reason
+
+
+def _alone(point: Point) -> Point:
+    """The point as one process runs it."""
+    return replace(point, parts={**point.parts, "executor": NoExecutor()})
+
+
+def _run_each(datasets: Mapping[str, Dataset], show: Progress, jobs: Sequence[PointJob]) -> Iterator[_PointEnd]:
+    """Run the points that one process has been given, each whole."""
+    for job in jobs:
+        with _place_of(job) as folder:
+            reason = None
+            try:
+                point = job.point
+                dataset = datasets[point.dataset]
+                evaluated(point.config, folder, show, dataset, point.parts, point.overrides, point.plain)
+            except Exception as error:  # told of this point: the others may be sound
+                reason = reason_of(error)
+            yield _PointEnd(reason, None if folder == job.folder else _files(folder))
+
+
+@contextmanager
+def _place_of(job: PointJob) -> Iterator[Path]:
+    """The folder of a point; where that is out of sight, one for as long as the point runs."""
+    if (job.folder / POINT).is_file():
+        yield job.folder
+        return
+    with TemporaryDirectory(prefix="lcm-") as place:
+        (Path(place) / POINT).write_bytes(job.record)
+        yield Path(place)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _unseen(what: str, done: int, total: int) -> None:
+    """Progress that nobody is shown: whole points are counted."""
+
+
+def reason_of(error: Exception) -> str:
+    """Why a point has no numbers, in a line.
+
+    Raises:
+        MachineFaultError: where a full disk and the like is the reason, which the other points would meet too.
+    """
+    reason = explain(error)
+    if is_of_machine(error):
+        raise MachineFaultError(reason) from error
+    if not isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
+        reason = f"{type(error).__name__}: {reason} (a defect; run this point by itself with --debug)"
+    return reason

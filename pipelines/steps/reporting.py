@@ -6,39 +6,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from omegaconf import DictConfig, OmegaConf
 
 from eval.comparison.comparison import Comparison
-from eval.comparison.comparison_folder import read_comparison
-from eval.comparison.side import Side
+from eval.comparison.report import read_comparison
 from eval.dataset.card import Card
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
-from eval.experiment.run_folder import CONFIG, SUMMARY, directions, read_config, read_summary, read_table
-from eval.regression.regression_folder import read_regression
-from eval.report.asked_insight import insight_of
-from eval.report.column import Column, columns_of_run, queries_of
-from eval.report.comparison_page import comparison_page
-from eval.report.explorer import Explorer
-from eval.report.insight import Insight
-from eval.report.page import PAGE, write_page
-from eval.report.parts import ReportPage
-from eval.report.plain import counted
-from eval.report.regression_page import regression_page
+from eval.regression.report import read_regression
+from eval.report.comparison_page import comparison_page, regression_page
+from eval.report.explorer import Explorer, Texts
+from eval.report.insight import Insight, insight_of
+from eval.report.page import PAGE, ReportPage, write_page
+from eval.report.ranking import ShownRanking, columns_of_run, queries_of
 from eval.report.run_page import about, run_page
-from eval.report.study_page import study_page
-from eval.report.sweep_page import sweep_page
-from eval.report.texts import Texts
-from eval.sweep.results import PointResult
-from eval.sweep.sweep_folder import POINTS, point_of
-from eval.tuning.study import DEFAULT, TRIAL_FOLDERS
+from eval.report.study_page import study_page, sweep_page
+from eval.run import Run, read_summary
+from eval.study.results import compared_by
+from eval.study.settings import DEFAULT, TRIAL_FOLDERS
+from eval.study.sweep import point_of, read_points
+from eval.table import counted
 from lcm.errors import LcmError
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
-from pipelines.steps.point import dataset_described
-from pipelines.steps.repeated_run import repeated_run
+from pipelines.steps.runs import config_of, dataset_of_run, repeated_run
 from pipelines.views.output import from_here
-from pipelines.views.terminal import compared_by
 
 _log = logging.getLogger(__name__)
 _MOST_TEXT = 12 << 20
@@ -134,7 +125,7 @@ class Reporter:
         return page
 
     def _of_sweep(self, folder: Path) -> ReportPage:
-        results, summary = _points(folder), read_summary(folder)
+        results, summary = read_points(folder), read_summary(folder)
         first = next((point_of(folder, one.name) for one in results if one.summary is not None), None)
         page = sweep_page(folder, results, compared_by(results), None if first is None else _card(first))
         best = summary.get("best")
@@ -179,7 +170,7 @@ class Reporter:
         columns = [columns_of_run(folder, name, with_arms=False)[0] for name, folder in shown.items()]
         self._explore(page, first, columns, queries_of(first), notes)
 
-    def _sides(self, sides: Sequence[Side]) -> tuple[list[Column], pl.DataFrame, list[str]]:
+    def _sides(self, sides: Sequence[Run]) -> tuple[list[ShownRanking], pl.DataFrame, list[str]]:
         """The rankings of the sides, over the questions that all of them were asked."""
         columns, notes = [], []
         for side in sides[:_MOST_SIDES]:
@@ -195,7 +186,12 @@ class Reporter:
         return columns, queries, list(dict.fromkeys(notes))
 
     def _explore(
-        self, page: ReportPage, folder: Path, columns: Sequence[Column], queries: pl.DataFrame, notes: Sequence[str]
+        self,
+        page: ReportPage,
+        folder: Path,
+        columns: Sequence[ShownRanking],
+        queries: pl.DataFrame,
+        notes: Sequence[str],
     ) -> None:
         """Pack the explorer into a page; not where nothing was asked."""
         if queries.is_empty():
@@ -212,7 +208,6 @@ class Reporter:
         if not self.asks_memories:
             return None, [_IS_BRIEF]
         try:
-            _config(folder)
             run = repeated_run(folder)
             evaluator = run.experiment.evaluator
             asked, total = 0, len(evaluator.dataset.queries)
@@ -230,62 +225,15 @@ class Reporter:
 def dataset_at_hand(folder: Path) -> tuple[Dataset | None, str]:
     """The dataset of a run, loaded anew, or why it is not at hand."""
     try:
-        dataset = dataset_described(_config(folder))
-        told = read_summary(folder)["dataset"]
-        if dataset.digest != told["digest"]:
-            return None, f"dataset {told['name']} has changed since the run: words are not shown"
+        return dataset_of_run(Run(folder)), ""
     except (LcmError, ValueError, OSError) as error:
         return None, f"the dataset is not at hand, so words are not shown: {error}"
-    return dataset, ""
-
-
-def _points(folder: Path) -> list[PointResult]:
-    """The points of a sweep as its folder keeps them."""
-    told = read_summary(folder)["points"]
-    table = read_table(folder / POINTS)
-    if len(table) != len(told):
-        raise LcmError(f"{folder / POINTS} is damaged ({len(table)} points, not {len(told)}); repeat the sweep")
-    results = []
-    for number, point in enumerate(told):
-        kept = point_of(folder, point["folder"])
-        summary = read_summary(kept) if point["error"] is None and (kept / SUMMARY).is_file() else None
-        results.append(
-            PointResult(
-                point["folder"],
-                point["label"],
-                {key: str(table[key][number]) for key in _swept(point["label"]) if key in table.columns},
-                summary,
-                point["error"],
-                directions(kept) if summary else {},
-            )
-        )
-    return results
-
-
-def _swept(label: str) -> list[str]:
-    """The keys that a point's label names."""
-    return [one.partition("=")[0].lstrip("+") for one in label.split(" ") if "=" in one]
-
-
-def _config(folder: Path) -> DictConfig:
-    """The configuration of a run.
-
-    Raises:
-        LcmError: if there is none, or it names no dataset.
-    """
-    config = OmegaConf.create(read_config(folder))
-    assert isinstance(config, DictConfig)
-    if "dataset" not in config:
-        raise LcmError(f"{folder / CONFIG} names no dataset")
-    return config
 
 
 def _card(folder: Path) -> Card | None:
     """The card of a run's dataset, where its configuration names one that can be built."""
-    if not (folder / CONFIG).is_file():
-        return None
     try:
-        card: Card = building.build(_config(folder), "dataset").card
+        card: Card = building.build(config_of(Run(folder)), "dataset").card
     except (LcmError, ValueError, AttributeError):
         return None
     return card

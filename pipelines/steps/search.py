@@ -9,10 +9,8 @@ from typing import Any
 from omegaconf import DictConfig, open_dict
 
 from eval.dataset.dataset import Dataset
-from eval.tuning.folds import Fold
-from eval.tuning.rungs import Rung
-from eval.tuning.space import Space
-from eval.tuning.study import Study
+from eval.study.selection import Fold, Rung
+from eval.study.settings import Space, Study
 from pipelines.config.check import checked
 from pipelines.config.composition import CompositionCache
 from pipelines.config.overrides import quoted
@@ -76,9 +74,14 @@ class StudySetup:
     folder: Path
 
     @property
+    def file(self) -> Path | None:
+        """The database of the study, where it is a file of its folder."""
+        return None if self.settings.storage else self.folder.resolve() / "study.db"
+
+    @property
     def storage(self) -> str:
         """Where the database of the study is."""
-        return self.settings.storage or f"sqlite:///{self.folder.resolve() / 'study.db'}"
+        return self.settings.storage or f"sqlite:///{self.file}"
 
 
 def _written(assignment: Mapping[str, Any]) -> list[str]:

@@ -2,44 +2,43 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
+from types import TracebackType
 
 from filelock import FileLock, Timeout
+from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
-from eval.executor.executor import Executor
-from eval.executor.local import Local
 from eval.experiment.experiment import Progress
-from eval.experiment.point_record import POINT, point_record
-from eval.experiment.run_folder import SUMMARY, config_hash, directions, read_summary
-from eval.sweep.gain import gain
-from eval.sweep.origin import Origin, origin_of, point_name
-from eval.sweep.point_folder import PointFolder
-from eval.sweep.results import PointResult
-from eval.sweep.sweep_folder import write_sweep
-from eval.tracking.tracking import Tracking
+from eval.run import POINT, SUMMARY, config_hash, directions, point_record, read_summary
+from eval.study.gain import gain
+from eval.study.point import Origin, PointFolder, origin_of, point_name
+from eval.study.results import PointResult, compared_by
+from eval.study.sweep import write_sweep
+from eval.tracking.tracking import Log, Tracking, TrackingError
 from lcm.errors import LcmError
 from lcm.faults import counting, made_again
-from lcm.plugins.settings.tables import named_table
+from lcm.plugins.settings.tables import Table, named_table
 from lcm.redaction import redacted
 from pipelines.config import building, command_line
 from pipelines.config.check import WrongOverridesError
 from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache
 from pipelines.config.conf_folder import EVALUATE
-from pipelines.config.contracts import with_other_reasons
+from pipelines.config.contracts import alike_notes, with_other_reasons
 from pipelines.steps.interruption import exit_code
-from pipelines.steps.point import evaluated, parts_of, told_of_external
-from pipelines.steps.points_apart import BuiltPoint, PointJob, fail_with, run_by, shares_points
+from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
+from pipelines.steps.point import READ, Point, PointJob, parts_of, reason_of, run_points, told_of_external
 from pipelines.steps.reporting import reported
-from pipelines.steps.sweep_log import SweepLog, watched
-from pipelines.steps.sweep_notes import notes_before
 from pipelines.views.progress import progress, working
-from pipelines.views.terminal import compared_by, say, show_incidents, show_points, warn
+from pipelines.views.runs import show_points
+from pipelines.views.terminal import say, show_incidents, warn
 
+_AT_ONCE = 8
+"""Points that wait for each other: what is the same for all is asked of the server once for so many."""
 _DECIDING = ("dataset", "experiment", "judgements", "measures")
 """Groups that decide what is asked and how it is measured: swept, they leave no default to hold points against."""
 _DEFAULT = "default"
@@ -51,17 +50,6 @@ _LEFT_OUT = {
 """Ready sweep -> what it cannot have, and how to get that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One run of a sweep."""
-
-    name: str
-    """Of its folder."""
-    label: str
-    """The overrides that tell it from the others."""
-    overrides: tuple[str, ...]
-
-
 def sweep(command: Command) -> int:
     """`lcm evaluate -m`: run every point that has not run; returns the exit code.
 
@@ -71,34 +59,28 @@ def sweep(command: Command) -> int:
     plugin = named_table(command.own["for"]) if "for" in command.own else None
     multirun = command_line.multirun(command)
     compositions = CompositionCache()
-    checked = checked_points(multirun.points, compositions)
-    points = list(checked)
+    points = checked_points(multirun.points, compositions)
     folder = _made(multirun, points)
-    default = _default(multirun.points, checked, compositions)
-    runs = list(dict.fromkeys([*points, *([] if default is None else [default])]))
-    tracking: Tracking = checked[points[0]].parts["tracking"]
-    executor: Executor = checked[points[0]].parts["executor"]
-    is_shown = bool(checked[points[0]].config.report)
-    for note in notes_before({point.label: checked[point] for point in points}, plugin):
+    default = _default(multirun.points, points, compositions)
+    runs = points if default is None or default in points else [*points, default]
+    is_shown = bool(points[0].config.report)
+    for note in _notes_before(points, plugin):
         say(note)
-    origins = _Origins(checked)
-    failed: dict[str, str] = {}
+    origins = _Origins()
     incidents = Counter[str]()
-    with _alone(folder), SweepLog(tracking, folder) as logs:
+    with _alone(folder), SweepLog(points[0].parts["tracking"], folder) as logs:
         _refuse_other_points(folder, runs)
         with counting(incidents):
             todo = _unfinished(runs, points, folder, origins)
         if todo:
             logs.open()
+        waiting = set(todo)
         for point in runs:
-            if point not in todo:
+            if point not in waiting:
                 logs.submit(folder / point.name)
         try:
             with progress() as show:
-                if shares_points(executor, len(todo)):
-                    failed = _run_apart(executor, todo, len(runs), folder, checked, origins, logs, show)
-                else:
-                    failed = _run_here(todo, len(runs), folder, checked, origins, logs, show)
+                failed = _run(todo, len(runs), folder, origins, logs, show)
         except KeyboardInterrupt as error:
             kept = sum(PointFolder(folder / point.name).is_complete() for point in points)
             logs.cancel()
@@ -138,7 +120,7 @@ def _page(folder: Path) -> str:
         return reported(folder, show)
 
 
-def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionCache) -> dict[Point, BuiltPoint]:
+def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionCache) -> list[Point]:
     """Compose and build every run of a command, so that a typo in the last one stops the first.
 
     Returns:
@@ -148,55 +130,55 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
     """
     common = set(wanted[0]).intersection(*wanted)
     points: dict[str, Point] = {}
-    checked: dict[Point, BuiltPoint] = {}
     wrong: dict[str, list[str]] = {}
     errors: list[LcmError] = []
     for overrides in wanted:
         label = " ".join(override for override in overrides if override not in common) or " ".join(overrides)
         try:
-            config = compositions.composed(overrides)
-            parts = parts_of(config, overrides)
+            point = _built(overrides, label, compositions.composed(overrides), overrides)
+            points.setdefault(point.name, point)
         except LcmError as refused:
             error = with_other_reasons(refused, EVALUATE) if isinstance(refused, WrongOverridesError) else refused
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
-        else:
-            plain = building.resolved(config)
-            point = Point(point_name(plain), label, overrides)
-            if points.setdefault(point.name, point) is point:
-                checked[point] = BuiltPoint(config, plain, parts)
     if errors:
-        told = (_blamed(message, labels, len(wanted)) for message, labels in wrong.items())
+        told = (
+            message if len(labels) == len(wanted) else f"{message} (in {', '.join(labels)})"
+            for message, labels in wrong.items()
+        )
         raise LcmError("; ".join(told)) from errors[0]
-    if len(checked) < len(wanted):
-        warn(f"{len(wanted) - len(checked)} of {len(wanted)} points are the same as others: each runs once")
-    return checked
+    if len(points) < len(wanted):
+        warn(f"{len(wanted) - len(points)} of {len(wanted)} points are the same as others: each runs once")
+    return list(points.values())
+
+
+def _built(overrides: tuple[str, ...], label: str, config: DictConfig, asked: Sequence[str] | None = None) -> Point:
+    """`asked`: overrides that are to be refused where nothing takes them up."""
+    parts = parts_of(config, asked)
+    plain = building.resolved(config)
+    return Point(point_name(plain), label, overrides, config, plain, parts)
 
 
 class _Origins:
     """Where the numbers of points come from; each dataset is read once."""
 
-    def __init__(self, checked: Mapping[Point, BuiltPoint]) -> None:
-        self._checked = checked
-        self._datasets: dict[str, Dataset] = {}
+    def __init__(self) -> None:
+        self.datasets: dict[str, Dataset] = {}
+        """By what points call theirs."""
 
-    def of(self, point: Point) -> tuple[Origin, Dataset]:
-        built = self._checked[point]
-        key = config_hash({"dataset": built.plain["dataset"]})
-        if key not in self._datasets:
-            self._datasets[key] = built.parts["dataset"].load()
-        dataset = self._datasets[key]
-        return origin_of(built.plain, dataset.digest, told_of_external(built.parts)), dataset
+    def of(self, point: Point) -> Origin:
+        if point.dataset not in self.datasets:
+            self.datasets[point.dataset] = point.parts["dataset"].load()
+        return origin_of(point.plain, self.datasets[point.dataset].digest, told_of_external(point.parts))
 
-    def begin(self, point: Point, kept: PointFolder) -> Dataset:
-        """Make the folder of a point ready for what it will hold; returns the point's dataset."""
-        origin, dataset = self.of(point)
-        kept.begin(origin, point.overrides, point.label)
-        return dataset
+    def begun(self, point: Point, kept: PointFolder) -> PointJob:
+        """Make the folder of a point ready for what it will hold."""
+        kept.begin(self.of(point), point.overrides, point.label)
+        return PointJob(point, kept.path, (kept.path / POINT).read_bytes())
 
 
 def _default(
-    wanted: Sequence[tuple[str, ...]], checked: dict[Point, BuiltPoint], compositions: CompositionCache
+    wanted: Sequence[tuple[str, ...]], points: Sequence[Point], compositions: CompositionCache
 ) -> Point | None:
     """What a command describes without what is swept: a point, or a run beside the points, which is then checked too;
     None where points are not measured alike, or nothing is left that can be composed."""
@@ -209,15 +191,36 @@ def _default(
     overrides = tuple(override for override in wanted[0] if override in common)
     try:
         config = compositions.composed(overrides)
-        plain = building.resolved(config)
-        default = Point(point_name(plain), _DEFAULT, overrides)
-        if same := next((point for point in checked if point.name == default.name), None):
-            return same
-        checked[default] = BuiltPoint(config, plain, parts_of(config))
+        name = point_name(building.resolved(config))
+        return next((one for one in points if one.name == name), None) or _built(overrides, _DEFAULT, config)
     except LcmError as error:
         warn(f"without what is swept nothing can be measured, so points are held against the first: {error}")
         return None
-    return default
+
+
+def _notes_before(points: Sequence[Point], plugin: Table | None) -> Iterator[str]:
+    """What is known before the first point runs: which points will be equal, and what a plugin can take; a line each.
+
+    Args:
+        plugin: of which is asked what it can take.
+    """
+    some = _with_every_value(points)
+    yield from (f"note: {note}" for note in alike_notes({point.label: point.config for point in some}, READ))
+    if plugin is not None:
+        plain = [point.plain for point in some]
+        keys = keys_of_memory([one for point in some for one in point.label.split(" ")], plain[0])
+        yield reach_of_swept(plugin, plain, keys)
+
+
+def _with_every_value(points: Sequence[Point]) -> list[Point]:
+    """So many points of a grid as have each of its values once: what a setting leaves without effect shows in them."""
+    seen: set[str] = set()
+    found = []
+    for point in points:
+        if not seen.issuperset(values := point.label.split(" ")):
+            seen.update(values)
+            found.append(point)
+    return found
 
 
 def _unfinished(runs: Sequence[Point], points: Sequence[Point], folder: Path, origins: _Origins) -> list[Point]:
@@ -233,7 +236,7 @@ def _unfinished(runs: Sequence[Point], points: Sequence[Point], folder: Path, or
             todo.append(point)
             continue
         try:
-            is_up_to_date = kept.is_of(origins.of(point)[0])
+            is_up_to_date = kept.is_of(origins.of(point))
         except Exception:  # told when the point is run
             is_up_to_date = False
         if not is_up_to_date:
@@ -244,61 +247,36 @@ def _unfinished(runs: Sequence[Point], points: Sequence[Point], folder: Path, or
             todo.append(point)
     if outdated:
         warn(f"{outdated} of {len(points)} points come from other code, data or files, and are run again")
-    if done := sum(point not in todo for point in points):
+    if done := len(points) - len(set(todo).intersection(points)):
         rest = "" if todo else ", nothing is left to run; hydra.sweep.dir=FOLDER begins anew in another"
         say(f"{done} of {len(points)} points are finished in {folder}{rest}")
     return todo
 
 
-def _run_here(
-    todo: Sequence[Point],
-    n: int,
-    folder: Path,
-    checked: dict[Point, BuiltPoint],
-    origins: _Origins,
-    logs: SweepLog,
-    show: Progress,
+def _run(
+    todo: Sequence[Point], n: int, folder: Path, origins: _Origins, logs: "SweepLog", show: Progress
 ) -> dict[str, str]:
-    """One after another in this process; returns why points failed, by name."""
-    failed = {}
-    for done, point in enumerate(todo, n - len(todo)):
-        show("points", done, n)
-        kept = PointFolder(folder / point.name)
-        try:
-            dataset = origins.begin(point, kept)
-            built = checked.pop(point)
-            evaluated(built.config, kept.path, show, dataset, built.parts, point.overrides, built.plain)
-        except Exception as error:
-            failed[point.name] = fail_with(kept, error)
-        else:
-            logs.submit(kept.path)
-    return failed
-
-
-def _run_apart(
-    executor: Local,
-    todo: Sequence[Point],
-    n: int,
-    folder: Path,
-    checked: dict[Point, BuiltPoint],
-    origins: _Origins,
-    logs: SweepLog,
-    show: Progress,
-) -> dict[str, str]:
-    """In the workers of an executor; returns why points failed before they were given away."""
+    """Run what is left of so many points and log each as it ends; returns why points failed, by name."""
     failed: dict[str, str] = {}
     jobs: list[PointJob] = []
     for point in todo:
         kept = PointFolder(folder / point.name)
         try:
-            origins.begin(point, kept)
+            jobs.append(origins.begun(point, kept))
         except Exception as error:
-            failed[point.name] = fail_with(kept, error)
-        else:
-            jobs.append(PointJob(kept.path, point.overrides, checked[point]))
-    if jobs:
-        with watched([job.folder for job in jobs], n, logs, show):
-            run_by(executor, jobs)
+            failed[point.name] = reason_of(error)
+            kept.fail(failed[point.name])
+    if not jobs:
+        return failed
+    before = n - len(jobs)
+    show("points", before, n)
+    with closing(run_points(jobs[0].point.parts["executor"], jobs, origins.datasets, show)) as ended:
+        for done, (job, reason) in enumerate(ended, before + 1):
+            if reason is None:
+                logs.submit(job.folder)
+            else:
+                failed[job.point.name] = reason
+            show("points", done, n)
     return failed
 
 
@@ -368,6 +346,69 @@ def _alone(folder: Path) -> AbstractContextManager[object]:
     return lock
 
 
-def _blamed(message: str, labels: Sequence[str], points: int) -> str:
-    """The message, with the runs that it is about unless it is about all."""
-    return message if len(labels) == points else f"{message} (in {', '.join(labels)})"
+class SweepLog:
+    """Logs folders beside the work; after the first refusal no more is tried."""
+
+    def __init__(self, tracking: Tracking, folder: Path) -> None:
+        self._tracking = tracking
+        self._folder = folder
+        self._thread = ThreadPoolExecutor(1)
+        self._opened = ExitStack()
+        self._log: Log | None = None
+        self._waiting: list[Path] = []
+        self._submitted: list[Path] = []
+        self._logged: list[Future[None]] = []
+        self._refused: str | None = None
+
+    def __enter__(self) -> "SweepLog":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._thread.shutdown(cancel_futures=error is not None)
+        self._opened.close()
+
+    def open(self) -> Log:
+        """Make ready for what is to be logged; takes seconds, on another core."""
+        if self._log is None:
+            self._log = self._opened.enter_context(self._tracking.logger())
+        return self._log
+
+    def submit(self, folder: Path) -> None:
+        """Log a complete point, unless it is there already; with the points that wait, once they are several."""
+        if not self._tracking.has(folder):
+            self._submitted.append(folder)
+            self._waiting.append(folder)
+            self.open()
+            if len(self._waiting) >= _AT_ONCE:
+                self._log_waiting()
+
+    def cancel(self) -> None:
+        """Leave out what has not begun."""
+        for future in self._logged:
+            future.cancel()
+
+    def finish(self) -> tuple[str | None, str | None]:
+        """Log the sweep itself, its points being logged; returns where to look, and what is not there and why."""
+        self._log_waiting()
+        for future in self._logged:
+            future.result()
+        missing = sum(not self._tracking.has(folder) for folder in self._submitted)
+        where = None
+        if self._refused is None:
+            try:
+                where = (self._tracking.log if self._tracking.has(self._folder) else self.open())(self._folder)
+            except TrackingError as error:
+                self._refused = str(error)
+        return where, None if self._refused is None else f"{missing} points were not logged: {self._refused}"
+
+    def _log_waiting(self) -> None:
+        if self._waiting:
+            self._logged.append(self._thread.submit(self._tried, self.open(), self._waiting))
+            self._waiting = []
+
+    def _tried(self, log: Log, folders: Sequence[Path]) -> None:
+        if self._refused is None:
+            try:
+                log(folders, self._folder)
+            except TrackingError as error:
+                self._refused = str(error)

@@ -1,24 +1,196 @@
-"""The trials of a study as one process makes them, and as the workers of an executor make them side by side."""
+"""The trials of a study: each one configuration, evaluated or recognised, by one process or by several workers."""
 
 import os
 import platform
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from eval.executor.executor import FailedItem
-from eval.executor.local import Local
-from eval.tuning.sampling import quieten
-from eval.tuning.trial_queue import TrialQueue
-from eval.tuning.worker import Worker
+from omegaconf import DictConfig
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from eval.executor import Executor, FailedItem
+from eval.experiment.experiment import Experiment
+from eval.run import SUMMARY, config_hash, read_summary
+from eval.study.point import PointFolder, origin_of
+from eval.study.queue import TrialQueue, Worker, quieten
+from eval.study.report import CONFIG_HASH, SAME_AS, SECONDS, SUMS, finished
+from eval.study.selection import FinishedTrial, best, sums_by_fold, values_by_query
+from eval.study.settings import DEFAULT, TRIAL_FOLDERS, overall
 from lcm.errors import LcmError
 from lcm.faults import is_of_machine
+from pipelines.config import building
 from pipelines.steps.interruption import interruption
+from pipelines.steps.point import experiment_of, measured
 from pipelines.steps.search import StudySetup
-from pipelines.steps.trial import TrialEnd, run_trial
 from pipelines.views.output import answering
+from pipelines.views.progress import progress
 from pipelines.views.terminal import warn
+
+
+class _PrunedError(Exception):
+    """What was found for a share of the queries is enough."""
+
+
+class TrialEnd(NamedTuple):
+    """How a trial ended."""
+
+    number: int
+    told: str
+    """In a line."""
+    is_failure: bool = False
+
+
+def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
+    """Evaluate a trial, and say in the queue how it ended.
+
+    An error of the configuration stops the trial, not the study, and is kept with the trial.
+
+    Raises:
+        OSError: of a full disk and the like; the trial waits again.
+        Exception: of a defect that lets no trial be complete; likewise. Of an interruption; the trial is left as it is.
+    """
+    started = time.monotonic()
+    try:
+        assignment = search.space.suggested(trial)
+        config = search.configs.config(assignment)
+        plain = building.resolved(config)
+        known = config_hash(building.identity(plain))
+        trial.set_user_attr(CONFIG_HASH, known)
+        complete = queue.trials(TrialState.COMPLETE)
+        attributes, values = _taken_over(known, complete) or _evaluated(trial, assignment, config, plain, search)
+    except _PrunedError as error:
+        queue.prune(trial, str(error))
+        return _ended(trial.number, f"stopped at {error} of the queries", trial.params)
+    except Exception as error:  # it is recorded, and the other trials may be sound
+        if interruption(error):
+            raise
+        is_defect = not isinstance(error, LcmError)
+        is_outside = isinstance(error, (OSError, MemoryError)) or is_of_machine(error)  # not of the configuration
+        if is_outside or (is_defect and not queue.trials(TrialState.COMPLETE)):
+            queue.give_back(trial.number)
+            raise
+        reason = f"{type(error).__name__}: {error} (a defect)" if is_defect else str(error)
+        queue.fail(trial, reason)
+        return TrialEnd(trial.number, f"trial {trial.number} failed: {reason}", is_failure=True)
+    queue.complete(trial, values, {**attributes, SECONDS: time.monotonic() - started})
+    told = ", ".join(f"{one.measure} {value:.4f}" for one, value in zip(search.settings.wanted(), values, strict=True))
+    if SAME_AS in attributes:
+        told += f" (trial {attributes[SAME_AS]} again)"
+    own = FinishedTrial(trial.number, assignment, tuple(values), attributes[SUMS])
+    picked = best([*(finished(one, one.params) for one in complete), own], search.settings.wanted())
+    told += f"; best {picked.values[0]:.4f}, trial {picked.number}"
+    return _ended(trial.number, told, assignment)
+
+
+def _taken_over(known: str, complete: Sequence[FrozenTrial]) -> tuple[dict[str, Any], list[float]] | None:
+    """What a complete trial of the same configuration has."""
+    for other in complete:
+        if other.user_attrs.get(CONFIG_HASH) == known:
+            first = other.user_attrs.get(SAME_AS, other.number)
+            return {SUMS: other.user_attrs[SUMS], SAME_AS: first}, list(other.values)
+    return None
+
+
+def _evaluated(
+    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, plain: Mapping[str, Any], search: StudySetup
+) -> tuple[dict[str, Any], list[float]]:
+    label = f"trial {trial.number}: {_values(assignment)}"
+    folder = _run(str(trial.number), config, plain, assignment, label, search, partial(_climb, trial, search))
+    summary = read_summary(folder)
+    objectives = search.settings.wanted()
+    values = []
+    for one in objectives:
+        value = overall(summary, one)
+        if value is None:
+            raise LcmError(f"this configuration has no {one.measure}")
+        values.append(value)
+    return {SUMS: sums_by_fold(values_by_query(folder), objectives, search.folds)}, values
+
+
+def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
+    """The folder of the default, the configuration as it stands: of the trial that is it, else of a run beside the
+    trials, which is made here unless it is there.
+
+    Returns:
+        None where another process is at work on that trial, or it cannot be measured, which is told.
+    """
+    config = search.configs.config({})
+    plain = building.resolved(config)
+    known = config_hash(building.identity(plain))
+    for trial in queue.begun():
+        if trial.user_attrs.get(CONFIG_HASH) == known and trial.state in (TrialState.COMPLETE, TrialState.RUNNING):
+            own = search.folder / TRIAL_FOLDERS / str(trial.user_attrs.get(SAME_AS, trial.number))
+            if trial.state == TrialState.RUNNING:
+                return None
+            if (own / SUMMARY).is_file():
+                return own
+    try:
+        return _run(DEFAULT, config, plain, {}, DEFAULT, search)
+    except Exception as error:  # the trials are sound without it
+        if interruption(error) or is_of_machine(error):
+            raise
+        warn(f"the default could not be measured beside the trials: {error}")
+        return None
+
+
+def _run(
+    name: str,
+    config: DictConfig,
+    plain: Mapping[str, Any],
+    assignment: Mapping[str, Any],
+    label: str,
+    search: StudySetup,
+    before: Callable[[Experiment], None] = lambda _: None,
+) -> Path:
+    """The folder of a configuration's numbers, which are found unless they are there: whoever is gone may have had
+    them, and not said so.
+
+    Args:
+        before: what is tried on a part of the dataset first.
+    """
+    kept = PointFolder(search.folder / TRIAL_FOLDERS / name)
+    origin = origin_of(plain, search.dataset.digest)
+    if not (kept.is_complete() and kept.is_of(origin)):
+        experiment = experiment_of(config, search.dataset)
+        before(experiment)
+        kept.clear()
+        overrides = search.configs.overrides(assignment)
+        kept.begin(origin, overrides, label, [one.measure for one in search.settings.wanted()])
+        with progress() as show:
+            measured(config, experiment, kept.path, show, overrides, plain)
+    return kept.path
+
+
+def _climb(trial: Trial, search: StudySetup, experiment: Experiment) -> None:
+    """Measure a growing share of the queries, as long as the pruner lets it.
+
+    Raises:
+        _PrunedError: naming the share at which the trial is stopped.
+    """
+    measure = search.settings.wanted()[0].measure
+    with progress() as show:
+        for rung in search.rungs:
+            values = experiment.sampled(rung.part, rung.sample, measure, show)
+            if len(values):
+                trial.report(float(values.sum()) / len(values), rung.step)
+            if trial.should_prune():
+                raise _PrunedError(rung.name)
+
+
+def _ended(number: int, told: str, assignment: Mapping[str, Any]) -> TrialEnd:
+    return TrialEnd(number, f"trial {number}: {told}  {_values(assignment)}")
+
+
+def _values(assignment: Mapping[str, Any]) -> str:
+    return " ".join(
+        f"{key}={f'{value:.4g}' if isinstance(value, float) else value}" for key, value in assignment.items()
+    )
+
 
 _WORKERS = "workers"
 
@@ -58,7 +230,7 @@ def trials_here(queue: TrialQueue, search: StudySetup, started: float | None = N
         yield ended
 
 
-def trials_apart(executor: Local, queue: TrialQueue, search: StudySetup) -> Generator[TrialEnd, None, None]:
+def trials_apart(executor: Executor, queue: TrialQueue, search: StudySetup) -> Generator[TrialEnd, None, None]:
     """Have workers make the trials; how each ended, as it ends.
 
     What a worker that died leaves is made by another, or at last here.
@@ -88,6 +260,11 @@ def trials_apart(executor: Local, queue: TrialQueue, search: StudySetup) -> Gene
 
 
 def _trials_of_worker(search: StudySetup) -> Iterator[TrialEnd]:
+    if search.file is not None and not search.file.is_file():
+        raise LcmError(
+            f"{search.file} is not there where a worker is: name a folder that all machines see at this path, or share "
+            "the study by study.storage=postgresql://HOST/DB"
+        )
     with answering(is_json=False, is_quiet=True), queue_of(search) as queue:
         try:
             yield from trials_here(queue, search)

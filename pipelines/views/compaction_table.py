@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from eval.batch.report import REPORT, contexts_note
+from eval.table import Column
 from pipelines.views.terminal import kept, say, show_incidents, show_table
 
 _ROWS = 15
@@ -25,15 +26,15 @@ def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, sha
     if there.is_empty():
         say("No conversation was compacted.")
         return
-    numbers = ("messages", "tokens", "after", "ratio", "by depth")
+    numbers = (Column(name, "number", 2) for name in ("messages", "tokens", "after", "ratio", "by depth"))
     say("compacted; by depth: summaries, leaves first")
-    show_table(("conversation", *numbers, "levels, or why none"), _shown(there), numbers)
+    show_table(("conversation", *numbers, "levels, or why none"), _shown(there))
     show_incidents(incidents)
     say(f"note: {contexts_note(rows)}")
     kept(into, f" ({shards} store{'s' if shards != 1 else ''}, {REPORT})")
 
 
-def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:
+def _shown(kept: pl.DataFrame) -> Iterator[list[Any]]:
     """The conversations that were compacted most, and all together."""
     levels = [name for name in kept.columns if name.startswith("level_")]
     largest = kept.sort("tokens_before", descending=True, maintain_order=True).head(_ROWS)
@@ -50,10 +51,10 @@ def _shown(kept: pl.DataFrame) -> Iterator[list[str]]:
         yield [f"{kept.height} conversations", *_cells(sums, by_depth, levels)]
 
 
-def _cells(row: dict[str, Any], by_depth: Sequence[int], levels: Sequence[str]) -> list[str]:
+def _cells(row: dict[str, Any], by_depth: Sequence[int], levels: Sequence[str]) -> list[Any]:
     ratio = row["tokens_before"] / row["tokens_after"] if row["tokens_after"] else 1.0
     pressed = ", ".join(f"{row[level]} {level.removeprefix('level_')}" for level in levels if row[level])
     return [
-        f"{row['messages']:,}", f"{row['tokens_before']:,}", f"{row['tokens_after']:,}", f"{ratio:.2f}",
+        row["messages"], row["tokens_before"], row["tokens_after"], ratio,
         " / ".join(map(str, by_depth)) or "-", pressed or "-",
     ]  # fmt: skip

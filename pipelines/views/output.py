@@ -2,29 +2,28 @@
 where the result lies.
 
 What a command prints goes through one console, so it need not know of this: for a program lines and tables are
-collected and told as one document, in which a folder that was made is its summary.
+collected and told as one document, in which a folder that was made is its summary. Its reader may leave before the end,
+as `head` does, or may not be there at all.
 """
 
 import json
-import re
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
+from eval.table import Table
 from lcm.encoding import well_formed
 from lcm.faults import naming
 from lcm.redaction import redacted
-
-_NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d+)?(?<=\d)( ?%)?")
 
 
 @dataclass(slots=True)
@@ -33,8 +32,10 @@ class Output:
 
     is_json: bool = False
     is_quiet: bool = False
+    is_collected: bool = False
+    """For the program that this is: nothing is printed."""
     lines: list[str] = field(default_factory=list)
-    tables: list[dict[str, Any]] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
     place: Path | None = None
     """What was made: a folder, or a file."""
     result: Any = None
@@ -42,32 +43,24 @@ class Output:
 
     @property
     def is_for_people(self) -> bool:
-        return not (self.is_json or self.is_quiet)
+        return not (self.is_json or self.is_quiet or self.is_collected)
 
     def hear(self, printed: object) -> None:
         """Take what would be shown to a person."""
-        if isinstance(printed, Table):
-            headings = [_plain(column.header) for column in printed.columns]
-            cells = (
-                [_number(_plain(cell)) if column.justify == "right" else _plain(cell) for cell in column.cells]
-                for column in printed.columns
-            )
-            self.tables.append({"columns": headings, "rows": [list(row) for row in zip(*cells, strict=True)]})
-        else:
-            text = str(printed) if isinstance(printed, (str, Text)) else getattr(printed, "markup", "")  # of Markdown
-            self.lines += text.splitlines()
+        text = str(printed) if isinstance(printed, (str, Text)) else getattr(printed, "markup", "")  # of Markdown
+        self.lines += text.splitlines()
 
     def document(self) -> Any:
         """The result for a program: the command's own, the summary of the folder that was made, or what was said."""
         if self.result is not None:
             return self.result
         if self.place is None:
-            return {"lines": self.lines, "tables": self.tables}
+            return {"lines": self.lines, "tables": [one.json() for one in self.tables]}
         if (folder := folder_of(self.place)) is not None:
-            from eval.experiment.run_folder import read_summary
+            from eval.run import read_summary
 
             return {"folder": str(folder), **read_summary(folder)}
-        return {"made": str(self.place), "lines": self.lines, "tables": self.tables}
+        return {"made": str(self.place), "lines": self.lines, "tables": [one.json() for one in self.tables]}
 
 
 def from_here(place: Path) -> Path:
@@ -78,7 +71,7 @@ def from_here(place: Path) -> Path:
 
 def folder_of(place: Path) -> Path | None:
     """The folder with a summary that was made, where that or a page in it is told; None where a file alone was made."""
-    from eval.experiment.run_folder import SUMMARY  # here, because `lcm --help` need not wait for it
+    from eval.run import SUMMARY  # here, because `lcm --help` need not wait for it
 
     folder = place.parent if place.suffix == ".md" else place
     return folder if (folder / SUMMARY).is_file() else None
@@ -95,14 +88,24 @@ def output() -> Output:
 @contextmanager
 def answering(*, is_json: bool, is_quiet: bool) -> Iterator[Output]:
     """Answer in this form inside; unless something goes wrong, the document that was asked for is printed last."""
-    own = Output(is_json=is_json, is_quiet=is_quiet)
-    token = _OUTPUT.set(own)
-    try:
+    with _answered(Output(is_json=is_json, is_quiet=is_quiet)) as own:
         yield own
         if is_json:
             with naming(Path("standard output")):
                 sys.stdout.write(well_formed(redacted(as_json(own.document()))) + "\n")
                 sys.stdout.flush()
+
+
+def collecting() -> AbstractContextManager[Output]:
+    """Answer to the program that this is: inside, what would be printed is kept in the output."""
+    return _answered(Output(is_collected=True))
+
+
+@contextmanager
+def _answered(own: Output) -> Iterator[Output]:
+    token = _OUTPUT.set(own)
+    try:
+        yield own
     finally:
         _OUTPUT.reset(token)
 
@@ -117,18 +120,32 @@ def _written(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _number(cell: str) -> int | float | str | None:
-    """What stands in a column of numbers: a share of `37%` is 0.37, and a dash is nothing."""
-    if cell in ("", "-"):
-        return None
-    if not _NUMBER.fullmatch(cell):
-        return cell
-    digits = cell.rstrip("% ").replace(",", "")
-    if cell.endswith("%"):
-        return float(Decimal(digits) / 100)
-    return float(digits) if "." in digits else int(digits)
+class PipeSafeConsole(Console):
+    """Goes on silently where its reader has gone: what was asked for is still to be done."""
+
+    def on_broken_pipe(self) -> None:
+        sys.stdout = _nowhere("w")
+
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """As Rich's, where a person is answered; what the system refuses, as on a full disk, names standard output."""
+        if not (own := output()).is_for_people:
+            for printed in objects:
+                own.hear(printed)
+            return
+        try:
+            with naming(Path("standard output")):
+                super().print(*objects, **settings)
+        except OSError:
+            sys.stdout = _nowhere("w")  # what is left unwritten would be complained of again at the end
+            raise
 
 
-def _plain(cell: object) -> str:
-    """A cell without its colours."""
-    return Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
+def open_closed_streams() -> None:
+    """Open what the caller closed, as `>&-` does, to nowhere: no file that is opened later takes its place."""
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout = sys.stdout or _nowhere("w")
+    sys.stderr = sys.stderr or _nowhere("w")
+
+
+def _nowhere(mode: str) -> Any:
+    return open(os.devnull, mode)  # noqa: PTH123 - open until the process ends

@@ -1,19 +1,34 @@
 """How far a command is, and how long the rest may take."""
 
+import math
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from html import escape
+from importlib import import_module
 from threading import Event, Lock, Thread
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.text import Text
 
+from eval import download
 from eval.experiment import experiment
-from pipelines.views.output import output
+from pipelines.views.output import PipeSafeConsole, output
 
 FIRST_AFTER_S = 1.0
 """A step that takes longer is told, where there is no bar."""
@@ -109,11 +124,48 @@ class _Lines:
             Console(stderr=True, soft_wrap=True).print(f"{what}: {told}", highlight=False, markup=False)
 
 
+class _Cell:
+    """One line with a bar below the cell of a notebook, which goes when all is done."""
+
+    def __init__(self) -> None:
+        shown = import_module("IPython.display")
+        self._html = shown.HTML
+        self._line = shown.display(self._html(""), display_id=True)
+        self._paces: dict[str, Pace] = defaultdict(Pace)
+        self._told_s = -math.inf
+
+    def show(self, what: str, done: int, total: int) -> None:
+        now_s = time.monotonic()
+        self._paces[what].watch(done, total, now_s)
+        if now_s - self._told_s >= _LOOK_EVERY_S:
+            self._told_s = now_s
+            told = ", ".join(filter(None, (f"{done} of {total}", self._paces[what].told(now_s))))
+            bar = f'<progress value="{done}" max="{total}"></progress>'
+            self._line.update(self._html(f"{bar} {escape(what)}: {told}"))
+
+    def clear(self) -> None:
+        self._line.update(self._html(""))
+
+
+def _is_in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this: it alone has a shell with a kernel."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
 @contextmanager
 def progress() -> Iterator[experiment.Progress]:
-    """A bar with the remaining time on a terminal; elsewhere a plain line now and then; nothing for `--quiet`."""
+    """A bar with the remaining time on a terminal or in a notebook; elsewhere a plain line now and then; nothing for
+    `--quiet`."""
     if output().is_quiet:
         yield lambda *_: None
+        return
+    if _is_in_notebook():
+        cell = _Cell()
+        try:
+            yield cell.show
+        finally:
+            cell.clear()
         return
     if not sys.stderr.isatty():
         lines, is_over = _Lines(), Event()
@@ -148,3 +200,22 @@ def working(what: str) -> Iterator[None]:
         show(what, 0, 1)
         yield
         show(what, 1, 1)
+
+
+Shown = Callable[[str, int | None], AbstractContextManager[download.Progress]]
+"""A bar for a file of a name and size, while it comes."""
+
+
+@contextmanager
+def downloading() -> Iterator[Shown]:
+    """Show a bar for each file, and its speed."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=PipeSafeConsole(soft_wrap=True), transient=True) as bars:
+
+        @contextmanager
+        def shown(name: str, size_bytes: int | None) -> Iterator[download.Progress]:
+            task = bars.add_task(name, total=size_bytes)
+            yield lambda there, whole: bars.update(task, completed=there, total=whole)
+            bars.remove_task(task)
+
+        yield shown

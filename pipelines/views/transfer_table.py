@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.comparison.wording import number, signed
+from eval.table import Column, number, signed
 from pipelines.views.terminal import kept, say, show_table
 
 
@@ -13,8 +13,8 @@ def show_transfer(record: Mapping[str, Any], page: Path) -> None:
     """Gains in both places and the share that reappears; then each setting that was lost."""
     where = record["memory"] or "the external memory"
     say(f"{record['preset']} against {record['from']}: here, and in {where} as {record['plugin']}")
-    headings = ("measure", "n", "here", "gain here", "there", "gain there", "share that reappears")
-    show_table(headings, map(_row, record["gains"]), ("n",))
+    titles = ("here", "gain here", "there", "gain there", "share that reappears")
+    show_table(("measure", Column("n", "number"), *titles), map(_row, record["gains"]))
     say(f"gains and the share with {record['confidence']:.0%} intervals")
     for one in record["gains"]:
         if one["share"] is None:
@@ -30,10 +30,10 @@ def show_transfer(record: Mapping[str, Any], page: Path) -> None:
     kept(page)
 
 
-def _row(gains: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(gains: Mapping[str, Any]) -> tuple[Any, ...]:
     places = [cell for place in ("here", "there") for cell in _cells(gains[place])]
     share = "-" if gains["share"] is None else f"{gains['share']:.0%} {_interval(gains)}"
-    return gains["measure"], str(gains["queries"]), *places, share
+    return gains["measure"], gains["queries"], *places, share
 
 
 def _cells(row: Mapping[str, Any] | None) -> tuple[str, str]:

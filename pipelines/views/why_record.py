@@ -7,10 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from eval.ladder.contexts import Shown
-from eval.ladder.explanation import Explanation
-from eval.ladder.losses import counted, missed
-from eval.ladder.places import FIRST
+from eval.ladder.explanation import Explanation, Shown
+from eval.ladder.losses import FIRST, counted, missed
 from eval.measures.means import ALL
 
 

@@ -7,14 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from eval.ladder.contexts import Shown
-from eval.ladder.explanation import Explanation
-from eval.ladder.ladder import DROPPED, FELL, ROSE, STAYED
-from eval.ladder.losses import missed, places_in_order
-from eval.ladder.places import FIRST, FOUND, LATE
-from eval.ladder.retrievals import most_missed
-from eval.ladder.unseen import NO_MISS, REASONS
+from eval.ladder.explanation import DROPPED, FELL, ROSE, STAYED, Explanation, Shown
+from eval.ladder.losses import FIRST, FOUND, LATE, NO_MISS, REASONS, missed, most_missed, places_in_order
 from eval.measures.means import ALL
+from eval.table import Column
 from lcm.retrieval.ranking.pipeline import SOURCE
 from pipelines.views.terminal import say, show_table
 
@@ -45,19 +41,19 @@ def show_losses(
     say(f"{folder}: {n:,} of {total - without:,} judged messages are missed by the first {FIRST} documents{told}")
     if without:
         say(f"{without:,} more are neither found nor missed: their questions have no value")
-    lines = ((place, f"{counts[ALL][place]:,}", f"{counts[ALL][place] / total:.1%}", meant(place)) for place in places)
-    show_table(("place", "messages", "share", "a message there"), lines, ("messages", "share"))
+    lines = ((place, counts[ALL][place], counts[ALL][place] / total, meant(place)) for place in places)
+    show_table(("place", Column("messages", "number"), Column("share", "share", 1), "a message there"), lines)
     by_category = [
         (
             name or "-",
-            f"{sum(of.values()):,}",
-            f"{of.get(FOUND, 0):,}",
+            sum(of.values()),
+            of.get(FOUND, 0),
             ", ".join(f"{place} {of[place]:,}" for place in places if place in missed(of)) or "-",
         )
         for name, of in counts.items()
         if name != ALL
     ]
-    show_table(("category", "judged", "found", "missed"), by_category, ("judged", "found"))
+    show_table(("category", Column("judged", "number"), Column("found", "number"), "missed"), by_category)
     if worst := most_missed(rows, _MOST_QUESTIONS):
         _show_worst(rows, worst, texts)
         say(f"next: {shlex.join(['lcm', 'why', worst[0], '--run', str(folder)])}")
@@ -94,22 +90,22 @@ def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mappin
     if not found.taken_by.is_empty():
         say("what took its place")
         taken = (
-            (rank, before or "-", document_id, _short(found.texts.get(document_id, ""), _BESIDE))
+            (rank, before, document_id, _short(found.texts.get(document_id, ""), _BESIDE))
             for document_id, rank, before in found.taken_by.head(_MOST_TAKEN).iter_rows()
         )
-        show_table(("rank", "before", "document", "says"), taken, ("rank", "before"))
+        show_table((Column("rank", "number"), Column("before", "number"), "document", "says"), taken)
     if found.trials:
         keeps = found.trials[0].rank <= FIRST
         say("tried, what would have kept it" if keeps else f"tried, and none lets it be among the first {FIRST}")
         trials = ((trial.change, trial.rank) for trial in found.trials[:_MOST_TRIALS])
-        show_table(("change", "rank"), trials, ("rank",))
+        show_table(("change", Column("rank", "number")), trials)
     elif found.is_tried:
         say("tried: no stage left out, limit or pool made larger moves it up")
     elif found.place != FOUND and found.place not in REASONS:
         say("nothing is tried: without the stage that first gives scores the ranking has no order")
     if contexts:
-        shown = ((f"{one.budget_tokens:,}", f"{one.tokens:,}", one.how, one.why) for one in contexts)
-        show_table(("budget", "context", "shown", "why"), shown, ("budget", "context"))
+        shown = ((one.budget_tokens, one.tokens, one.how, one.why) for one in contexts)
+        show_table((Column("budget", "number"), Column("context", "number"), "shown", "why"), shown)
 
 
 def _found_by(found: Explanation) -> Iterator[tuple[str, int, float]]:
@@ -123,11 +119,10 @@ def _show_ladder(found: Explanation) -> None:
         if row["event"] == STAYED and row["score"] == before:
             idle.append(row["stage"])
         else:
-            score = "-" if row["score"] is None else f"{row['score']:.4g}"
-            rank = "-" if row["score"] is None else row["rank"]
-            rows.append((row["stage"], rank or "-", score, _happened(row)))
+            score = None if row["score"] is None else f"{row['score']:.4g}"
+            rows.append((row["stage"], None if score is None else row["rank"], score, _happened(row)))
         before = row["score"]
-    show_table(("stage", "rank", "score", "what happened"), rows, ("rank", "score"))
+    show_table(("stage", Column("rank", "number"), Column("score", "number"), "what happened"), rows)
     if idle:
         say(f"left it as it was: {', '.join(idle)}")
     for like_id in found.ladder["like_id"].drop_nulls().unique(maintain_order=True):

@@ -112,7 +112,7 @@ def hostile() -> Dataset:
 def test_words_that_would_be_markup_are_shown_as_they_are(browser: Any, tmp_path: Path) -> None:
     import threading
 
-    from eval.judging.judgement_file import JudgementFile
+    from eval.judging.judgements import JudgementFile
     from eval.judging.page import JudgingPage
     from eval.judging.session import JudgingSession
 

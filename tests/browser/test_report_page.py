@@ -6,12 +6,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.report.column import Column
-from eval.report.explorer import Explorer
+from eval.report.explorer import Explorer, Texts
 from eval.report.insight import FoldedConversation, Insight, MessageLadder, Rung, ShownContext
-from eval.report.page import write_page
-from eval.report.parts import Cell, Facts, Notes, ReportPage, Section, Source, Table
-from eval.report.texts import Texts
+from eval.report.page import Facts, Notes, ReportPage, Section, Source, write_page
+from eval.report.ranking import ShownRanking
+from eval.table import Cell, Table, titled
 from lcm.clock import parse_instant
 from lcm.records.context import Context, ContextItem
 from lcm.records.summary import Summary
@@ -224,7 +223,7 @@ def hostile_page(place: Path) -> Path:
         schema_overrides={"twin_message_ids": pl.List(pl.String())},
     )
     values = pl.DataFrame({"query_id": ["q0"], "measure": ["recall@10"], "value": [0.5]})
-    column = Column(words, values, ranking, {"recall@10": "higher"}, insight)
+    column = ShownRanking(words, values, ranking, {"recall@10": "higher"}, insight)
     question = pl.DataFrame(
         {
             "query_id": ["q0"], "workspace_id": [talk.workspace_id], "conversation_id": [None], "category": [words],
@@ -232,7 +231,7 @@ def hostile_page(place: Path) -> Path:
         }
     )  # fmt: skip
     parts = [
-        Table(words, (words, "n"), [(Cell(words), words)]),
+        Table(titled(words, ("n",)), [(Cell(words), words)], words),
         Facts([(words, words)]),
         Notes([words]),
         Source(words, words),

@@ -136,8 +136,8 @@ def test_a_disk_that_fills_up_is_one_line(server: FileServer, tmp_path: Path) ->
 
 def test_an_address_is_the_releases_or_the_mirrors() -> None:
     release = Release("one", "", (PIN,), url="https://example.org/a/")
-    moved = PinnedFile("data/talks.json", "0", address="raw/talks 10.json")
+    moved = PinnedFile("raw/talks 10.json", "0")
     assert address_of(release, PIN, "talks", None) == "https://example.org/a/data/talks.json"
     assert address_of(release, moved, "talks", None) == "https://example.org/a/raw/talks%2010.json"
-    assert address_of(release, moved, "talks", "http://host/m/") == "http://host/m/talks/data/talks.json"
+    assert address_of(release, moved, "talks", "http://host/m/") == "http://host/m/talks/raw/talks%2010.json"
     assert address_of(Release("two", "", (PIN,)), PIN, "talks", None) is None

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import lcm.store.store
+from benchmarks.corpus import native_messages
 from eval.batch.replay import ReplayParts, Triggers
 from eval.batch.report import read_rows
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
-from eval.batch.sharding import Shard, TranscriptSource, digest_of
-from eval.benchmark.corpus import native_messages
+from eval.batch.sources import Shard, TranscriptSource, digest_of
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.chain import Truncate
 from lcm.memory.session import MessagePreparer, SessionRules

@@ -25,12 +25,12 @@ import matplotlib
 
 import eval.batch.replay
 import eval.experiment.experiment
-import eval.tuning.study_folder  # noqa: F401 - loaded before children are made, as what stands around it
+import eval.study.folder  # noqa: F401 - loaded before children are made, as what stands around it
 import pipelines.compact
 import pipelines.evaluate
 import pipelines.ingest
 import pipelines.questions
-import pipelines.steps.trial
+import pipelines.steps.trials
 import pipelines.tune  # noqa: F401 - likewise
 from pipelines import cli
 from tests.faults import full_disk

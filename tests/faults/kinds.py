@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eval.judging.judgement_file import JudgementFile
+from eval.judging.judgements import JudgementFile
 from lcm.store.store import Store
 from tests.faults.written_files import (
     LOG,

@@ -27,7 +27,7 @@ COMPACT = (
     *("compaction.fresh_tail_count=2", "compaction.leaf_chunk_tokens=230", "compaction.min_leaf_tokens=0"),
 )
 SWEEP = (
-    *("evaluate", "-m", "executor=local", "executor.workers=2", "extraction=llm", "embedder=hashing"),
+    *("evaluate", "-m", "executor=local", "extraction=llm", "embedder=hashing"),
     *("system=hybrid", "fusion.dense_weight=0.3,0.5", "arms=none", "cache=false", "measures.latency.queries=0"),
     *MODEL,
 )

@@ -17,9 +17,8 @@ import numpy as np
 import polars as pl
 
 from eval.cache import stage_cache
-from eval.judging.judgement import Judgement
-from eval.judging.judgement_file import JudgementFile
-from eval.report.column import columns_of_run
+from eval.judging.judgements import Judgement, JudgementFile
+from eval.report.ranking import columns_of_run
 from lcm.language_model.replies import Recorded
 from lcm.memory.memory import Memory
 from lcm.retrieval.embedder.cache import CachedEmbedder

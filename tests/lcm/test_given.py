@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from eval.batch.sharding import digest_of
+from eval.batch.sources import digest_of
 from eval.dataset.beir import Beir
-from eval.dataset.fields import json_array, json_array_stream
+from eval.dataset.collection import read_trec_qrels
+from eval.dataset.files import json_array, json_array_stream, unpacked_lines
 from eval.dataset.ledger import read_ledger
-from eval.dataset.longmemeval_files import development_haystacks
-from eval.dataset.published import unpacked_lines
-from eval.exchange.trec import read_trec_qrels
-from eval.experiment.run_folder import read_config, read_summary, read_table
-from eval.judging.judgement_file import JudgementFile
+from eval.dataset.longmemeval import LongMemEval
+from eval.judging.judgements import JudgementFile
 from eval.questions.files import read_questions
+from eval.run import read_config, read_summary, read_table
 from lcm import given
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.authored import AuthoredFiles
@@ -64,7 +63,7 @@ DOORS: dict[str, Callable[[Path], object]] = {
 OF_PACKED: dict[str, Callable[[Path], object]] = {
     "a published array": lambda path: list(json_array(path)),
     "a published array as a stream": lambda path: list(json_array_stream(path)),
-    "longmemeval": lambda path: list(development_haystacks(path)),
+    "longmemeval": lambda path: LongMemEval(file=str(path)).load(),
     "a ledger": read_ledger,
     "beir": lambda path: Beir(directory=str(path.parent)).load(),
     "questions": lambda path: read_questions(path.rename(path.with_name("q.jsonl"))),

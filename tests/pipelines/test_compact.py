@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from filelock import FileLock
 
-from eval.batch.sharding import PLAN
+from eval.batch.sources import PLAN
 from eval.dataset.sample import bundled_directory
-from eval.experiment.run_folder import config_hash
+from eval.run import config_hash
 from lcm.derived import SUM, sealed
 from lcm.records.conversation import Message, Transcript
 from lcm.store.doctor import scan

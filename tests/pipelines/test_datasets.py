@@ -12,7 +12,7 @@ import pytest
 from eval.dataset.sample import Sample, bundled_directory
 from pipelines.cli import BAD_INPUT
 from pipelines.config import conf_folder
-from pipelines.steps.dataset_getting import card_of
+from pipelines.datasets import card_of
 from tests.pipelines.conftest import Lcm
 from tests.support.file_server import FileServer, serving_files
 from tests.support.small_locomo import write_small_locomo

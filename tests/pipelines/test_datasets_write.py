@@ -6,7 +6,7 @@ import ir_measures
 import pytest
 from ir_measures import AP, nDCG
 
-from eval.experiment.run_folder import read_summary
+from eval.run import read_summary
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.looked_at import NO_CONTEXTS, copied

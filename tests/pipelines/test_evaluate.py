@@ -17,8 +17,8 @@ import pytest
 
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
-from eval.measures.ranked_messages import with_near_duplicates
-from eval.report.served import served_lines
+from eval.measures.coverage import with_near_duplicates
+from eval.report.run_tables import served_lines
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.looked_at import CONTROLLED, NO_CONTEXTS
 
@@ -67,7 +67,7 @@ def test_a_run_folder_holds_the_whole_run(evaluated: Finished) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     summary = strict(folder)
     assert list(summary) == [
-        "kind", "dataset", "config_hash", "overrides", "changed", "definitions", "commit", "counts", "served",
+        "kind", "definitions", "commit", "dataset", "config_hash", "overrides", "changed", "counts", "served",
         "decisions", "compression", "summary_quality", "incidents", "notes", "flags", "interval",
         "measures", "arms", "categories", "timing", "sha256", "timing_sha256",
     ]  # fmt: skip

@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from eval.batch.shard_work import ShardWork
-from eval.batch.sharding import Shard
-from eval.executor.executor import FailedItem
-from eval.executor.none import NoExecutor
+from eval.batch.sources import Shard
+from eval.executor import FailedItem, NoExecutor
 from lcm.store.store import Store
 from tests.pipelines.conftest import Finished, Lcm
 from tests.support.looked_at import COMPACTED, CONTROLLED

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eval.leaderboard.board import read_board
+from eval.leaderboard import read_board
 from lcm import consent
 from lcm.errors import LcmError
 from pipelines import leaderboard, report, verify, why
@@ -19,7 +19,7 @@ NAMED = "external.command=[python3,mine.py]"
 def test_a_row_that_may_not_be_made_again_is_told_and_the_others_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    leaderboard._write(read_board([run(tmp_path / "a"), run(tmp_path / "b")], "recall@10"), tmp_path / "board", None)
+    leaderboard._write(read_board([run(tmp_path / "a"), run(tmp_path / "b")], "recall@10"), tmp_path / "board")
     made = []
 
     def replayed(kept: Path, row: dict[str, Any], *_: Any) -> list[str]:

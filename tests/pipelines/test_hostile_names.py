@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from lcm.store.store import Store
-from pipelines.steps import dataset_writing
+from pipelines import datasets
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.looked_at import NO_CONTEXTS
 
@@ -74,14 +74,14 @@ def test_arms_of_any_name_are_files_of_their_own(
     lcm: Lcm, evaluated: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arms = ["../../canary", "/canary", "a", "A", "a/b", "con", "x" * 300]
-    kept = dataset_writing.kept_runs
+    kept = datasets.runs_alike
 
     def renamed(folders: list[Path]) -> object:
         (run,) = kept(folders)
-        ranked = pl.concat([run.ranked.with_columns(arm=pl.lit(arm)) for arm in arms])
-        return [type(run)(run.name, run.folder, run.summary, ranked, run.run, run.documents, run.config)]
+        ranked = pl.concat([run.ranked_messages.with_columns(arm=pl.lit(arm)) for arm in arms])
+        return [run.having(run.name, ranked_messages=ranked)]
 
-    monkeypatch.setattr(dataset_writing, "kept_runs", renamed)
+    monkeypatch.setattr(datasets, "runs_alike", renamed)
     before = set(tmp_path.rglob("*"))
     done = lcm("datasets", "write", str(evaluated.folder), "to=out")
     assert done.code == 0, done.stderr

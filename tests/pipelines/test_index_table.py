@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from eval.sweep.changed import repeated_notes
-from eval.sweep.results import PointResult
-from pipelines.views.index_table import index_table, points_table
-from pipelines.views.terminal import show_points
+from eval.report.run_tables import index_table, searches_table
+from eval.study.results import PointResult, repeated_notes
+from eval.table import Table
+from pipelines.views.runs import show_points
 
 GRAPH = {"searches": 30, "share": 0.75, "recall": 0.98, "recall@10": 0.99}
 SCAN = {"searches": 10, "share": 0.25, "recall": 1.0, "recall@10": 1.0}
@@ -24,8 +24,14 @@ TIMES = {
 }
 
 
+def read(table: Table | None) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Titles and cells."""
+    assert table is not None
+    return tuple(column.title for column in table.columns), [tuple(row) for row in table.texts()]
+
+
 def test_each_way_stands_beside_exact_search_of_the_same_queries() -> None:
-    headings, rows = index_table({"index_search": FOUND, "timing": {"latency_ms": TIMES}})
+    headings, rows = read(index_table({"index_search": FOUND, "timing": {"latency_ms": TIMES}}))
     assert headings[-3:] == ("p50, ms", "exact p50, ms", "faster")
     assert rows == [
         ("all", "40", "100%", "0.985", "-", "1.50", "3.00", "7 of 8"),
@@ -36,9 +42,9 @@ def test_each_way_stands_beside_exact_search_of_the_same_queries() -> None:
 
 def test_columns_without_a_value_are_left_out() -> None:
     untimed: dict[str, Any] = {"index_search": FOUND, "timing": {}}
-    assert index_table(untimed)[0][-1] == "recall@10"
-    assert points_table([untimed])[0][-1] == "scan of 384"
-    assert index_table({"timing": {}})[1] == points_table([None, {"timing": {}}])[1] == []
+    assert read(index_table(untimed))[0][-1] == "recall@10"
+    assert read(searches_table([untimed]))[0][-1] == "scan of 384"
+    assert index_table({"timing": {}}) is searches_table([None, {"timing": {}}]) is None
 
 
 def test_a_point_has_one_row() -> None:
@@ -47,7 +53,7 @@ def test_a_point_has_one_row() -> None:
         | {"scan_384": {**SCAN, "share": 1.0}},
         "timing": {},
     }
-    headings, rows = points_table([None, {"index_search": FOUND, "timing": {"latency_ms": TIMES}}, plain])
+    headings, rows = read(searches_table([None, {"index_search": FOUND, "timing": {"latency_ms": TIMES}}, plain]))
     assert headings == (
         *("point", "searches", "recall of exact", "recall@10", "graph of 64", "scan of 384"),
         *("p50, ms", "exact p50, ms", "faster"),

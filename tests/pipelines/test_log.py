@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eval.experiment.run_folder import read_summary
+from eval.run import read_summary
 from eval.tracking.registry import fetch_run, logged_run, promote, register, run_of_alias
 from pipelines import cli
 from tests.support.looked_at import copy_of

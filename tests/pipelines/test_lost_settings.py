@@ -8,7 +8,7 @@ import pytest
 from lcm.plugins.settings.tables import TABLES
 from pipelines.config import building, composition
 from pipelines.export import ExportSource, export
-from pipelines.steps.lost_settings import TunedSetting, tuned_settings
+from pipelines.transfer import TunedSetting, tuned_settings
 
 DEFAULT = ["system=lancedb_pro"]
 TUNED = [*DEFAULT, "fusion.dense_weight=0.9", "fusion.lexical_weight=0.2", "reranker=cosine", "annotation.expiry=false"]

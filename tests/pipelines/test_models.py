@@ -1,8 +1,6 @@
-"""`lcm models`: what there is, got from a server on this machine, exported, and found by its name."""
+"""`lcm models`: what there is, got from a server on this machine, and found by its name."""
 
-import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +11,7 @@ from lcm.errors import ModelError
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.support.file_server import FileServer, serving_files
-from tests.support.models import TinyT5
-from tests.support.tiny_t5 import build, examples
+from tests.support.tiny_t5 import build
 
 UNPINNED = checkpoints()["flan-t5-base"]
 """A checkpoint of whose files no digest is known: any T5 can be served under its name."""
@@ -97,35 +94,3 @@ def test_a_sweep_says_which_summarizer_it_leaves_out_and_how_to_have_it(lcm: Lcm
     assert failed.code == BAD_INPUT
     assert "`lcm models get t5-small` downloads it" in failed.stdout
     assert "1 of 1 points failed" in failed.stderr
-
-
-@pytest.mark.full
-def test_a_check_ends_with_whether_full_precision_says_what_torch_says(
-    lcm: Lcm,
-    built_t5: TinyT5,
-    tmp_path: Path,
-) -> None:
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(example.text for example in examples(seed=1000, count=3)))
-    asked = (f"texts={texts}", "count=2", "max_new_tokens=8")
-    exported = lcm("models", "export", str(built_t5.trained))
-    assert exported.stdout.endswith("(fp32, versions and digests in export.json)\n"), exported.stderr
-    held = lcm("models", "check", str(built_t5.trained), *asked)
-    assert held.code == 0, held.stderr
-    assert "2 texts, summaries of at most 8 tokens" in held.stdout
-    assert "fp32 says what torch says" in held.stdout
-    assert re.search(r"│ fp32 +│ +4 │ +16 │ +2 of 2 │ +0 │ +│", held.stdout)
-    mixed = tmp_path / "mixed"  # graphs of one model, and weights of another
-    shutil.copytree(built_t5.untrained, mixed)
-    for graph in (tmp_path / "cache" / "models").rglob("*_model.onnx"):  # not those of int8
-        shutil.copy(graph, mixed)
-    differs = lcm("models", "check", str(mixed), *asked, "--json")
-    assert differs.code == 1
-    told = json.loads(differs.stdout)
-    assert not told["holds"]
-    exact = [one["agreement"] for one in told["results"] if one["by"] == "fp32"]
-    assert exact == [{"equal": 0, "close": 0, "unequal": 2}] * 4
-    (mixed / "model.safetensors").unlink()
-    without = lcm("models", "check", str(mixed), *asked)
-    assert without.code == BAD_INPUT
-    assert "mixed holds no weights, which torch reads: expected model.safetensors" in without.stderr

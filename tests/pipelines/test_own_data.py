@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.sweep.gain import PAIRED
+from eval.study.gain import PAIRED
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
 from pipelines.config.arguments import written_out

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import BAD_INPUT
-from pipelines.views.pipe import open_closed_streams
+from pipelines.views.output import open_closed_streams
 from pipelines.views.terminal import show_table
 from tests.pipelines.conftest import Lcm
 

@@ -26,7 +26,7 @@ def begun(*_: Any) -> Any:
 def test_a_sweep_says_before_its_first_point_which_keys_the_version_takes(
     lcm: Lcm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "_run_here", begun)
+    monkeypatch.setattr(sweep, "_run", begun)
     done = lcm("evaluate", "-m", f"for=lancedb_pro@{VERSION}", *SWEPT, "tracking=none", "measures.latency.queries=0")
     assert done.stderr == "lcm: the first point runs\n"
     assert f"1 of 2 swept keys reach lancedb_pro {VERSION}; {CONSTANT}\n" in done.stdout

@@ -104,7 +104,7 @@ def test_what_would_be_measured_otherwise_is_refused_before_it_is_evaluated(
 def test_a_sweep_as_baseline_is_refused_before_anything_is_evaluated(here: Path) -> None:
     (here / "swept").mkdir()
     (here / "swept" / "summary.json").write_text(json.dumps({"kind": "sweep", "name": "sweep", "points": []}))
-    never = patch("pipelines.steps.sides._evaluated", side_effect=AssertionError("evaluated"))
+    never = patch("pipelines.steps.sides.evaluated", side_effect=AssertionError("evaluated"))
     with never, pytest.raises(LcmError, match=r"^swept is a sweep, not a run: name a folder that `lcm evaluate` wrote"):
         regress.main(["swept", "embedder=hashing", "into=out", *FAST])
     assert not (here / "out").exists()

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.report.contexts import UNCHANGED
+from eval.report.run_tables import UNCHANGED
 from lcm.derived import seal
 from tests.pipelines.conftest import Finished, Lcm
 from tests.support.looked_at import copied

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import read_summary
+from eval.run import read_summary
 from eval.serving.shelf import Shelf
-from eval.tracking.naming import run_name
+from eval.tracking.entry import run_name
 from pipelines import cli, serve
 from tests.pipelines.test_serve import Served, serving
 from tests.support.looked_at import HOSTILE, copy_of

@@ -15,12 +15,14 @@ import polars as pl
 import pytest
 
 from eval.dataset.sample import Sample, bundled_directory
-from eval.sweep.gain import PAIRED
-from eval.sweep.point_folder import FAILURE, POINT
+from eval.study.gain import PAIRED
+from eval.study.point import FAILURE, POINT
 from lcm.derived import sealed
 from pipelines.cli import BAD_INPUT
 from pipelines.config import building, command_line, composition, conf_folder
 from pipelines.config.composition import CompositionCache
+from pipelines.config.presets import asked_of
+from pipelines.steps import point as points_module
 from pipelines.steps import sweep
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.point import PARTS
@@ -64,13 +66,13 @@ def of_weight(folder: Path, weight: float) -> Path:
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The weight of each point that is run."""
     weights: list[float] = []
-    real = sweep.evaluated
+    real = points_module.evaluated
 
     def evaluated(config: Any, *rest: Any) -> Any:
         weights.append(config.fusion.dense_weight)
         return real(config, *rest)
 
-    monkeypatch.setattr(sweep, "evaluated", evaluated)
+    monkeypatch.setattr(points_module, "evaluated", evaluated)
     return weights
 
 
@@ -222,7 +224,7 @@ def test_ctrl_c_says_how_to_go_on(lcm: Lcm, folder: Path, monkeypatch: pytest.Mo
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sweep, "evaluated", interrupted)
+    monkeypatch.setattr(points_module, "evaluated", interrupted)
     finished = lcm("evaluate", *SMALL, "-m", "fusion.dense_weight=0.2,0.4,0.6", f"hydra.sweep.dir={folder}")
     assert finished.code == INTERRUPTED
     assert finished.stderr == (
@@ -274,10 +276,19 @@ def test_a_point_is_composed_and_built_once_and_its_dataset_loaded_once(
     monkeypatch.setattr(building, "build", counting("built", building.build))
     monkeypatch.setattr(Sample, "load", counting("loaded", Sample.load))
     command = ("evaluate", "-m", "fusion.dense_weight=0.6,0.7", *SMALL)
+    asked_of(composition.composed(SMALL), SMALL)  # what is changed against the defaults is composed once a process
+    calls.clear()
     assert lcm(*command).code == 0
     files = 2  # what the command chooses, with Hydra's settings; and what its points choose
     expected = {"composed": 3, "composed from files": files, "built": 2 * len(PARTS), "loaded": 1}
     assert calls == expected
+
+
+@pytest.mark.parametrize("launcher", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"])
+def test_a_launcher_of_hydras_is_refused_with_what_shares_points_out(lcm: Lcm, launcher: str) -> None:
+    refused = lcm(*COMMAND, launcher)
+    assert_refused(refused, launcher)
+    assert "executor=local" in refused.stderr and "executor=ray" in refused.stderr
 
 
 def kill_after(n: int, arguments: Sequence[str], place: Path) -> None:
@@ -306,8 +317,8 @@ def test_a_sweep_killed_five_times_has_every_point_once(lcm: Lcm, tmp_path: Path
     arguments = ["evaluate", "-m", *overrides, f"tracking.uri=sqlite:///{tmp_path}/runs.db", swept]
     place = tmp_path / "here"
     moments = random.Random(7)
-    for _ in range(5):
-        kill_after(moments.randint(1, 5), arguments, place)
+    for executor in ("none", "local", "none", "local", "none"):
+        kill_after(moments.randint(1, 5), [*arguments, f"executor={executor}"], place)
     killed = complete(place)
     assert 5 <= killed < 30
     finished = lcm(*arguments)

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from eval.sweep.origin import Origin
-from eval.sweep.point_folder import PointFolder
 from eval.tracking.tracking import Log, TrackingError
-from pipelines.steps.sweep_log import SweepLog, watched
+from pipelines.steps.sweep import SweepLog
 
 
 class Places:
@@ -72,18 +70,3 @@ def test_what_is_logged_already_opens_nothing(tmp_path: Path) -> None:
         logs.submit(tmp_path / "there")
         assert logs.finish() == ("at there", None)
     assert places.opened == 0
-
-
-def test_points_of_other_processes_are_logged_and_counted_once_they_are_complete(tmp_path: Path) -> None:
-    places = Places(9)
-    folders = [tmp_path / name for name in ("good", "bad", "unfinished")]
-    for folder in folders:
-        PointFolder(folder).begin(Origin("a", "b", "c", "d"), [])
-    shown: list[tuple[int, int]] = []
-    with SweepLog(places, tmp_path / "sweep") as logs:
-        with watched(folders, 5, logs, lambda _, done, n: shown.append((done, n))):
-            (folders[0] / "summary.json").write_text("{}")
-            PointFolder(folders[1]).fail("it said no")
-        logs.finish()
-    assert shown[-1] == (5 - 1, 5)
-    assert [name for name, _ in places.asked] == ["good", "sweep"]

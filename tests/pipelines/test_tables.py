@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from eval.sweep.results import PointResult
-from pipelines.views import terminal
+from eval.study.results import PointResult
+from pipelines.views import runs, terminal
 
 MEASURES = {
     name: {"value": 0.5, "n": 91.0, "low": 0.4, "high": 0.6}
@@ -55,7 +55,7 @@ def rows(said: str) -> list[str]:
 )
 def test_tables_fit_the_terminal(columns, capsys: pytest.CaptureFixture[str], width, shown, hidden) -> None:
     columns(width)
-    terminal.show_run(SUMMARY, Path("runs/1"), {"tokens@10": "lower"})
+    runs.show_run(SUMMARY, Path("runs/1"), {"tokens@10": "lower"})
     said = capsys.readouterr().out
     assert max(map(len, rows(said))) <= width
     assert "…" not in said
@@ -73,7 +73,7 @@ def test_a_long_point_is_folded_rather_than_cut(columns, capsys: pytest.CaptureF
         PointResult("a", label, summary={"measures": MEASURES}),
         PointResult("b", "fusion.dense_weight=1", error="no model"),
     ]
-    terminal.show_points(points, Path("runs/1"))
+    runs.show_points(points, Path("runs/1"))
     said = capsys.readouterr().out
     assert max(map(len, rows(said))) <= 80
     first_cells = "".join(line.split("│")[1].strip() for line in rows(said) if line.startswith("│"))
@@ -86,7 +86,7 @@ def test_on_80_columns_a_scorecard_tells_what_contexts_cost(columns, capsys: pyt
     names = ("retained", "recoverable", "missing", "mutated", "stale", "facts", "context_tokens", "filler_tokens")
     entry = {"value": 0.5, "n": 14.0, "low": 0.4, "high": 0.6}
     section = {"system@8000": dict.fromkeys(names, entry)}
-    terminal.show_run(SUMMARY | {"measures": {}, "arms": {}, "categories": {}, "survival": section}, Path("run"), {})
+    runs.show_run(SUMMARY | {"measures": {}, "arms": {}, "categories": {}, "survival": section}, Path("run"), {})
     (heading,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("┃ survival"))
     assert [cell.strip() for cell in heading.split("┃")[3:7]] == [
         "retained",
@@ -101,9 +101,7 @@ def test_a_cell_is_written_by_what_its_measure_is(columns, capsys: pytest.Captur
     columns(200)
     entry = {"value": 7.25, "n": 91.0, "low": 6.875, "high": 12.5}
     measures = dict.fromkeys(("rating@10", "tokens@10", "rating"), entry) | {"recall@10": {**entry, "value": None}}
-    terminal.show_run(
-        SUMMARY | {"measures": measures, "arms": {}, "categories": {}}, Path("run"), {"tokens@10": "lower"}
-    )
+    runs.show_run(SUMMARY | {"measures": measures, "arms": {}, "categories": {}}, Path("run"), {"tokens@10": "lower"})
     (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("│ system"))
     cells = [cell.strip() for cell in row.split("│")[3:-1]]
     assert sorted(cells) == sorted(["-", "7", "7.250 [6.88 12.5]", "7.250 [6.88 12.5]"])

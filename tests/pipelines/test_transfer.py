@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eval.external.contract import Told
+from eval.external.session import Told
 from pipelines.export import source_of
 from pipelines.transfer import _exported, _notes, main, read_command
 from tests.pipelines.conftest import Finished, Lcm

@@ -2,30 +2,36 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eval.executor.executor import FailedItem
-from eval.executor.local import Local
+from eval.executor import FailedItem, Local
+from eval.study.settings import Space, Study
 from lcm.errors import LcmError
-from pipelines.steps import trials
-from pipelines.steps.search import TrialConfigs
-from pipelines.steps.trial import TrialEnd
+from pipelines.steps import trials as trials
+from pipelines.steps.search import StudySetup, TrialConfigs
+from pipelines.steps.trials import TrialEnd
 from tests.pipelines.conftest import Finished, Lcm
 from tests.pipelines.test_tune import read
 from tests.pipelines.test_tune import trials as rows_of
 from tests.support.looked_at import STUDIED
+from tests.support.ray_of_two import RAY_OF_TWO
 
+RECALL = {"measure": "recall@10", "direction": "maximize"}
 CONFIGS = TrialConfigs(["system=hybrid", "executor=local", "executor.workers=3", "+executor.more=1"])
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("executor", ["local", pytest.param("ray", marks=[*RAY_OF_TWO, pytest.mark.full])])
 def test_workers_make_each_trial_once_with_the_numbers_of_one_process(
-    lcm: Lcm, studied: Finished, monkeypatch: pytest.MonkeyPatch
+    executor: str, lcm: Lcm, studied: Finished, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    if executor == "ray":
+        request.getfixturevalue("ray_of_two")
     monkeypatch.setattr(trials, "trials_here", lambda *_: pytest.fail("a trial was made here"))
-    apart = lcm(*STUDIED, "report=false", "executor=local")
+    apart = lcm(*STUDIED, "report=false", f"executor={executor}")
     assert apart.code == 0, apart.stderr
     shown = ["number", "fusion.dense_weight", "recall@10", "is_best"]
     assert rows_of(apart).select(shown).equals(rows_of(studied).select(shown))
@@ -36,6 +42,13 @@ def test_workers_make_each_trial_once_with_the_numbers_of_one_process(
 
 def test_a_worker_asks_its_workspaces_itself() -> None:
     assert CONFIGS.by_one_process().common == ("system=hybrid", "executor=none")
+
+
+def test_a_worker_that_does_not_see_the_study_begins_none_of_its_own(tmp_path: Path) -> None:
+    elsewhere = StudySetup(Study([RECALL]), Space(()), CONFIGS, None, (), (), tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(LcmError, match=r"study\.db is not there where a worker is: .* study\.storage=postgresql://"):
+        list(trials._trials_of_worker(elsewhere))
+    assert not list(tmp_path.iterdir())
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 import yaml
 
-from eval.sweep.point_folder import POINT
-from eval.tuning import trial_queue
+from eval.study import queue as trial_queue
+from eval.study.point import POINT
 from pipelines import cli
 from pipelines.config import building, composition, conf_folder
-from pipelines.steps import trial
+from pipelines.steps import trials as trial
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.steps.search import TrialConfigs
 from tests.pipelines.conftest import QUICK, Finished, Lcm

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipelines.steps import trial
+from pipelines.steps import trials as trial
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.pipelines.test_tune import folder, read, trials
 

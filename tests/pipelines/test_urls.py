@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from eval.batch.shard_work import ShardWork
-from eval.batch.sharding import Shard
+from eval.batch.sources import Shard
 from eval.dataset.sample import bundled_directory
 from lcm.errors import LcmError
 from pipelines import compact

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.experiment.run_folder import read_summary, write_summary
+from eval.run import read_summary, write_summary
 from pipelines.cli import BAD_INPUT
 from tests.pipelines.conftest import Finished, Lcm
 from tests.support.looked_at import copied
@@ -81,7 +81,7 @@ def test_a_question_is_named_by_its_id_or_words_and_told_of(lcm: Lcm, evaluated:
 def test_a_comparison_is_no_run_and_its_sides_are_not_the_newest(lcm: Lcm, run: Path, compared: Finished) -> None:
     comparison = shutil.copytree(compared.place / "compared", run / "runs" / "compared")
     shutil.copytree(compared.place / "second", comparison / "side")
-    assert "is a comparison, no run: name one of its runs: " in lcm("why", "runs/compared").stderr
+    assert "is a comparison, not a run: name one of its runs: " in lcm("why", "runs/compared").stderr
     assert lcm("why").stdout.startswith("runs/first: ")
 
 

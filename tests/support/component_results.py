@@ -16,11 +16,10 @@ import polars as pl
 from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig, OmegaConf
 
-from eval.arms.recorded_run import RecordedRun
+from eval.arms import RecordedRun
+from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset
-from eval.dataset.rejudged import rejudged
-from eval.experiment.outcome import Outcome
-from eval.experiment.run_folder import write_run
+from eval.experiment.outcome import Outcome, write_run
 from lcm.errors import ModelError
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from eval.arms.arm import KnowsDataset
+from eval.arms import KnowsDataset
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Experiment
 from eval.experiment.outcome import Outcome

@@ -11,12 +11,12 @@ from unittest import mock
 
 from omegaconf import DictConfig
 
-from eval.external.contract import FaultError
 from eval.external.http import Http, HttpConnection
 from eval.external.mcp import Mcp, McpConnection
 from eval.external.none import NoExternal
-from eval.external.ranking.external import External
-from eval.external.stdio import Stdio
+from eval.external.process import Stdio
+from eval.external.ranking import External
+from eval.external.session import FaultError
 from lcm.consent import COMMANDS, TRUST
 from lcm.errors import LcmError
 from pipelines.config import building
@@ -53,7 +53,7 @@ def played(config: DictConfig) -> object:
     with mock.patch.dict(os.environ, {COMMANDS: shlex.join(config.external.command)}):
         given = dataset()
         logs = []
-        with mock.patch("eval.external.ranking.external.read_log", side_effect=_noting(logs)):
+        with mock.patch("eval.external.ranking.read_log", side_effect=_noting(logs)):
             found = ranking.played(
                 system(), given, given.workspaces[0], is_per_turn=False, budgets=(), cache=None
             ).ranking
@@ -115,10 +115,10 @@ EXTERNALS: dict[str, object] = {
     "external/mcp:add.arguments.text": "{author}: {content}",
     "external/mcp:add.name": "note",
     "external/mcp:command": ["another"],
-    "external/mcp:compact": {"_target_": "eval.external.mcp_tool.Tool", "name": "tidy"},
-    "external/mcp:context": {"_target_": "eval.external.mcp_tool.SearchTool", "name": "show"},
+    "external/mcp:compact": {"_target_": "eval.external.mcp.Tool", "name": "tidy"},
+    "external/mcp:context": {"_target_": "eval.external.mcp.SearchTool", "name": "show"},
     "external/mcp:environment": ["LCM_MARK"],
-    "external/mcp:reset": {"_target_": "eval.external.mcp_tool.Tool", "name": "clear"},
+    "external/mcp:reset": {"_target_": "eval.external.mcp.Tool", "name": "clear"},
     "external/mcp:search.arguments.limit": 5,
     "external/mcp:search.arguments.query": "about {query}",
     "external/mcp:search.name": "find",

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from eval.experiment.run_folder import CONFIG
+from eval.run import CONFIG
 from lcm.derived import SUMS, seal
 from pipelines.config.overrides import quoted
 from tests.support.hostile_presets import CANARY, FOLDER, HostilePreset
@@ -89,15 +89,15 @@ def hostile_commands(preset: HostilePreset, here: Path, canary: Path) -> Iterato
 
 
 READ_ONLY = {
-    "runs of a comparison": {"eval.tracking.none.NoTracking"},
+    "runs of a comparison": {"eval.tracking.tracking.NoTracking"},
     "baseline of regress, both sides measured": {
         "eval.regression.regression.Regression",
-        "eval.tracking.none.NoTracking",
+        "eval.tracking.tracking.NoTracking",
     },
-    "run folder that is logged": {"eval.tracking.none.NoTracking"},
-    "run folder that is exported": {"eval.tracking.none.NoTracking"},
+    "run folder that is logged": {"eval.tracking.tracking.NoTracking"},
+    "run folder that is exported": {"eval.tracking.tracking.NoTracking"},
     "preset that is imported": set[str](),
-    "preset that is exported again": {"eval.tracking.none.NoTracking"},
+    "preset that is exported again": {"eval.tracking.tracking.NoTracking"},
     "overrides of a preset that is imported": set[str](),
     "plugin's file": set[str](),
 }

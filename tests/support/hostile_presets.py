@@ -84,14 +84,14 @@ _ALIASES = [
     ("lcm.retrieval.embedder.export.os.system", f"command: {_TOUCH}\n"),
     ("lcm.retrieval.embedder.export.subprocess.run", f"args: [touch, {CANARY}]\n"),
     ("lcm.retrieval.embedder.export.os.mkdir", _PATH),
-    ("eval.experiment.run_folder.subprocess.check_call", f"args: [touch, {CANARY}]\n"),
-    ("eval.benchmark.peak_memory.subprocess.Popen", f"args: [touch, {CANARY}]\n"),
+    ("eval.run.subprocess.check_call", f"args: [touch, {CANARY}]\n"),
+    ("eval.external.process.subprocess.Popen", f"args: [touch, {CANARY}]\n"),
     ("eval.tracking.mlflow_log.os.system", f"command: {_TOUCH}\n"),
     ("lcm.files.os.makedirs", f"name: {CANARY}\n"),
     ("lcm.files.os.mkdir", _PATH),
-    ("eval.executor.ray.os.system", f"command: {_TOUCH}\n"),
+    ("eval.executor.os.system", f"command: {_TOUCH}\n"),
     ("lcm.retrieval.embedder.export.shutil.copyfile", f"src: /etc/hostname\ndst: {CANARY}\n"),
-    ("eval.executor.ray.importlib.import_module", "name: evil\n"),
+    ("eval.executor.importlib.import_module", "name: evil\n"),
     ("lcm.retrieval.embedder.export.FileLock", f"lock_file: {CANARY}\n"),
 ]
 _FOREIGN = [
@@ -106,11 +106,11 @@ _FOREIGN = [
 ]
 _NO_COMPONENTS = [
     ("lcm.retrieval.embedder.export._run_apart", f"program: evil\nsource: x\ntarget: {CANARY}\nprecision: fp32\n"),
-    ("eval.experiment.run_folder.write_whole", f"path: {CANARY}\ntext: x\n"),
+    ("eval.run.write_whole", f"path: {CANARY}\ntext: x\n"),
     ("lcm.files.written_whole", _PATH),
     ("lcm.store.store.Store", _PATH),
     ("pipelines.config.command_line.new_folder", f"wanted: {CANARY}\n"),
-    ("eval.tracking.local_database._make_whole", f"local: {CANARY}\n"),
+    ("eval.tracking.place._make_whole", f"local: {CANARY}\n"),
 ]
 _CALL = f"{{_target_: os.system, command: '{_TOUCH}'}}"
 _ALIAS = f"{{_target_: lcm.retrieval.embedder.export.os.system, command: '{_TOUCH}'}}"
@@ -124,7 +124,7 @@ _NESTED = [
     (f"assembly:\n  evil: {_CALL}\n", "assembly.evil._target_"),
     (f"source:\n  evil: {{more: {_ALIAS}}}\n", "source.evil.more._target_"),
     (f"replay:\n  evil: {_ALIAS}\n", "replay.evil._target_"),
-    (f"tracking: {{_target_: eval.tracking.none.NoTracking, uri: [[{_ALIAS}]]}}\n", "tracking.uri"),
+    (f"tracking: {{_target_: eval.tracking.tracking.NoTracking, uri: [[{_ALIAS}]]}}\n", "tracking.uri"),
 ]
 _SPECIAL = [
     f"_target_: os.system\n_args_: ['{_TOUCH}']\n",
@@ -178,11 +178,11 @@ _TRUSTING = [
     (f"{_MINE}hydra:\n  job:\n    env_set: {{LCM_TRUST: evil}}\n", "hydra.job.env_set", ()),
     (f"hydra:\n  sweeper:\n    params:\n      +trust: evil\n{_MINE}", "trust", ("-m",)),
     (
-        f"executor:\n  _target_: eval.executor.ray.Ray\n  runtime_env: {{pip: [{FOLDER}]}}\n",
+        f"executor:\n  _target_: eval.executor.Ray\n  runtime_env: {{pip: [{FOLDER}]}}\n",
         "executor.runtime_env",
         (),
     ),
-    ("executor:\n  _target_: eval.executor.ray.Ray\n  address: ray://203.0.113.1:10001\n", "executor.address", ()),
+    ("executor:\n  _target_: eval.executor.Ray\n  address: ray://203.0.113.1:10001\n", "executor.address", ()),
 ]
 _MODULES = ["evil.Evil", "evil.none", "evil.Evil.__init__", "experiment.evil.Evil"]
 _PLACES = ["pkg://evil", "pkg://evil/conf", "structured://evil", "evil://x"]

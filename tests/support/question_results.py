@@ -5,7 +5,7 @@ import json
 from omegaconf import DictConfig
 
 from eval.dataset.sample import Sample
-from eval.questions.making.question_set import make_questions
+from eval.questions.making import make_questions
 from pipelines.config import building
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.support.local_server import said, served

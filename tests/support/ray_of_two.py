@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.executor.ray import Ray
+from eval.executor import Ray
 
 RAY_OF_TWO = (pytest.mark.slow, pytest.mark.xdist_group("ray"))
 

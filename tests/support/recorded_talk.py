@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from eval.questions.making.kind import Draft, Kind
-from eval.questions.making.talk import Talk, talks_of
+from eval.questions.making import Draft, Kind, Talk, talks_of
 from lcm.records.conversation import Message, Part, Role, Transcript
 from tests.support.workspaces import START
 

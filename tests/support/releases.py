@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eval.dataset.card import Release
-from eval.dataset.published import files_of, identified
+from eval.dataset.files import files_of, identified
 
 
 def know(monkeypatch: pytest.MonkeyPatch, loader: Any, directory: Path) -> str:

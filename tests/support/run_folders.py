@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from eval.comparison.side import Side, read_side
+from eval.comparison.pairing import comparable
+from eval.run import Run
 
 
 def write_run_folder(
@@ -77,5 +78,5 @@ def write_run_folder(
     return folder
 
 
-def side(folder: Path, values: Mapping[str, Sequence[float | None]], **more: Any) -> Side:
-    return read_side(write_run_folder(folder, values, **more), folder.name)
+def side(folder: Path, values: Mapping[str, Sequence[float | None]], **more: Any) -> Run:
+    return comparable(write_run_folder(folder, values, **more), folder.name)

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.exchange.beir import write_beir
-from eval.exchange.collection import (
+from eval.dataset.beir import write_beir
+from eval.dataset.collection import (
     CANDIDATES_SCHEMA,
     CORPUS_SCHEMA,
     INSTRUCTIONS_SCHEMA,

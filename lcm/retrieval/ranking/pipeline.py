@@ -4,11 +4,23 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import polars as pl
 
 from lcm.protocols.contract import Contract, contract_of
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, DescribedSource, Expansion, Slot, Source, Stage, TellsReasons
-from lcm.retrieval.frames import best_first, places
+from lcm.protocols.retrieval import (
+    REASONS_SCHEMA,
+    Batch,
+    DescribedSource,
+    Expansion,
+    Numbers,
+    Scores,
+    Slot,
+    Source,
+    Stage,
+    TellsReasons,
+)
+from lcm.retrieval.frames import beside, best_by, best_first, order_moves, places, query_numbers
 from lcm.retrieval.source.indexes import DESCRIBED_BY, POOLED, describe, found_by
 
 POOL_ACTED = "pool"
@@ -95,14 +107,51 @@ class Ranking:
         steps = self.steps
         done, frame = self._begun(batch)
         frames = [self._carried(frame, done)] * (done + 1)  # no slot is among those that are done: nobody looks there
+        acted: list[str] = []
+        if (at_once := self._cut_at_once(done, frames[-1], batch)) is not None:
+            done, frame, acted = at_once
+            frames = [frame] * (done + 1)
         for name, stage in steps[done:]:
             frames.append(passed(name, stage, frames[-1], batch) if name in self._acting else frames[-1])
         answer = _ranked(frames[-1])
         if batch.acted is not None:
+            batch.acted.update(name for name in acted if not answer.is_empty())
             batch.acted.update(_slots_that_acted(steps, frames, answer, batch))
             if POOLED in frames[0].columns:
                 batch.acted[POOL_ACTED] += frames[0]["query_id"].n_unique()
         return answer
+
+    def _cut_at_once(self, done: int, frame: pl.DataFrame, batch: Batch) -> tuple[int, pl.DataFrame, list[str]] | None:
+        """The rows behind the next steps, where these give scores alone, and at last cut by them: of a whole haystack,
+        only what is let through is ever brought into an order.
+
+        Returns:
+            How many steps are then done, the rows, and the slots among them that changed the order of any; None where
+            the steps are others, or one by one they would tell more.
+        """
+        given, told = list[Numbers](), list[str]()
+        for place, (name, stage) in enumerate(self.steps[done:], done):
+            if name not in self._acting:
+                continue
+            if given and _cuts(stage):
+                return place + 1, best_by(frame, given, stage.first_by_score), told  # type: ignore[union-attr]
+            if not isinstance(stage, Scores) or "deferred" in frame.columns:
+                return None
+            try:
+                score = stage.scores(frame)
+            except pl.exceptions.ColumnNotFoundError:
+                return None  # which is told where the step is passed
+            if np.isnan(score).any():
+                return None
+            if name in SLOTS and batch.acted is not None:
+                is_moved = bool(given) and order_moves(given, score, query_numbers(frame))
+                behind = [step for other, step in self.steps[place + 1 :] if other in self._acting]
+                if not given or not (is_moved or all(map(_cuts, behind))):
+                    return None
+                told += [name] if is_moved else []
+            given.append(score)
+            frame = beside(frame, [pl.Series("score", score)])
+        return None
 
     def filled_slots(self) -> list[str]:
         """The names of the slots that hold something with work to do here."""
@@ -232,6 +281,11 @@ def _has_acted(
     for name, stage in behind:
         without = passed(name, stage, without, unseen)
     return not _is_same_answer(_ranked(without), answer)
+
+
+def _cuts(step: Stage | Expansion) -> bool:
+    """Whether a step does no more than to let the first rows of each query through."""
+    return hasattr(step, "first_by_score")
 
 
 def _is_same_answer(one: pl.DataFrame, other: pl.DataFrame) -> bool:

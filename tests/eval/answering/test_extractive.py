@@ -2,8 +2,7 @@
 
 import pytest
 
-from eval.answering.answerer import Excerpt
-from eval.answering.extractive import Extractive
+from eval.answering import Excerpt, Extractive
 
 EXCERPTS = [
     Excerpt("Ada: The kettle broke on Monday. We bought a red one in Perth."),

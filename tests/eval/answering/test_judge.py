@@ -5,13 +5,12 @@ from hashlib import sha256
 
 import pytest
 
-from eval.answering.judge import Judge
-from eval.answering.prompts import ANSWER_VERSION, JUDGE_VERSION, prompt
+from eval.answering import ANSWER_PROMPT, ANSWER_VERSION, JUDGE_PROMPT, JUDGE_VERSION, Judge
 from lcm.errors import UnansweredError
 from tests.support.language_models import Replying
 
 WORDS = {("answer", 1): "7a42230c8f2faf25", ("judge", 1): "8f909ef99452cd9b"}
-"""The digest of each version of a prompt: whoever changes words writes another file under the next number."""
+"""The digest of each version of a prompt: whoever changes words writes the next number in their first line."""
 
 
 @pytest.mark.parametrize(
@@ -48,9 +47,8 @@ def test_an_answer_that_gives_orders_stays_an_answer() -> None:
 
 
 def test_other_words_are_another_version_and_the_last_is_in_use() -> None:
-    for (name, version), digest in WORDS.items():
-        words = prompt(name, version)
+    asked = {("answer", ANSWER_VERSION): ANSWER_PROMPT, ("judge", JUDGE_VERSION): JUDGE_PROMPT}
+    for (name, version), words in asked.items():
         assert words.splitlines()[0].endswith(f"version {version}.")
-        assert sha256(words.encode()).hexdigest()[:16] == digest
-    last = {name: max(version for of, version in WORDS if of == name) for name, _ in WORDS}
-    assert last == {"answer": ANSWER_VERSION, "judge": JUDGE_VERSION}
+        assert sha256(words.encode()).hexdigest()[:16] == WORDS[name, version]
+        assert version == max(last for of, last in WORDS if of == name)

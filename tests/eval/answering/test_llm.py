@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from eval.answering.answerer import Excerpt
-from eval.answering.llm import Llm
+from eval.answering import Excerpt, Llm
 from lcm.errors import UnansweredError
 from tests.support.language_models import Replying
 from tests.support.workspaces import minute

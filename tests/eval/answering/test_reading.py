@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.answering.answerer import Excerpt
-from eval.answering.reading import within
+from eval.answering import Excerpt, within
 from eval.measures.measure import REPORT_TOKENS
 
 

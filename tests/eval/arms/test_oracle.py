@@ -8,7 +8,7 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from eval.arms.oracle import EvidenceSource, Oracle
+from eval.arms import EvidenceSource, Oracle
 from eval.dataset.dataset import SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.retrieval import Retrieval

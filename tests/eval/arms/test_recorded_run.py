@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from ir_measures import AP, RR, nDCG
 
-from eval.arms.recorded_run import UNSEEN, RecordedRun
+from eval.arms import UNSEEN, RecordedRun
 from eval.measures.retrieval import Retrieval
 from lcm.errors import DatasetError
 from tests.support.experiments import outcome

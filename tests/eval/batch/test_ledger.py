@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from eval.batch.ledger import Ledger, LedgerContent
+from eval.batch.report import Ledger, LedgerContent
 
 ROWS = {
     "first": [{"digest": "first", "conversation_id": "a", "messages": 3}],

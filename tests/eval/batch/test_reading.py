@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from eval.batch.reading import opened
-from eval.batch.sharding import shards_of
+from eval.batch.sources import opened, shards_of
 from lcm.transcript.folders import recorded_files
 from tests.lcm.transcript.recordings import write
 from tests.lcm.transcript.test_agent_database import header, said

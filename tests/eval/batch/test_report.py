@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from eval.batch.ledger import Ledger
-from eval.batch.report import REPORT_SCHEMA, contexts_note, read_rows
+from eval.batch.report import REPORT_SCHEMA, Ledger, contexts_note, read_rows
 
 
 def told(shard: int, source: str, digest: str, **row: Any) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def test_a_disk_that_refuses_is_told_once_and_nothing_is_kept(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
     for key in (K, L):
         cache.write("pools", key, CONTENT)
         with cache.written_folder("checkpoints", key) as folder:

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 import yaml
 
-from eval.comparison.agreement import require_comparable, unknown_settings
-from eval.comparison.side import Side, read_side
+from eval.comparison.pairing import comparable, require_comparable, unknown_settings
+from eval.run import Run
 from lcm.errors import LcmError
 from tests.support.run_folders import side, write_run_folder
 
@@ -61,10 +61,10 @@ def test_a_number_that_both_lack_is_no_difference(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_compared_says_why(tmp_path: Path) -> None:
     comparison = write_run_folder(tmp_path / "old", **SAME, kind="comparison", name="old")
     with pytest.raises(LcmError, match=r"^old is a comparison, not a run: name a folder that `lcm evaluate` wr"):
-        read_side(comparison, "old")
+        comparable(comparison, "old")
     undefined = write_run_folder(tmp_path / "older", **SAME, definitions="left out")
     with pytest.raises(LcmError, match=r"^older does not say by which definitions its measures were made: run `lcm e"):
-        read_side(undefined, "older")
+        comparable(undefined, "older")
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_a_missing_or_damaged_file_is_one_line(tmp_path: Path, name: str, conten
     folder = write_run_folder(tmp_path / "run", **SAME)
     (folder / name).write_text(content)
     with pytest.raises(LcmError, match=rf"{name} is damaged .*[;:] run `lcm evaluate` again") as caught:
-        read_side(folder, "run")
+        assert comparable(folder, "run").config
     assert "\n" not in str(caught.value)
     (folder / name).unlink()
     if name != "config.yaml":
         told = f"^run has no {name} beside its summary: copy it there, or run `lcm evaluate`"
         with pytest.raises(LcmError, match=told):
-            read_side(folder, "run")
+            comparable(folder, "run")
 
 
 def test_a_query_with_two_values_is_refused(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_query_with_two_values_is_refused(tmp_path: Path) -> None:
     values = pl.read_parquet(folder / "per_query.parquet")
     pl.concat([values, values[:1]]).write_parquet(folder / "per_query.parquet")
     with pytest.raises(LcmError, match="has several values of recall@10 for query q000"):
-        read_side(folder, "run")
+        comparable(folder, "run")
 
 
 def test_which_way_a_measure_is_better_is_told_by_one_of_the_runs(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_which_way_a_measure_is_better_is_told_by_one_of_the_runs(tmp_path: Path
     for name in ("older", "old"):
         path = write_run_folder(tmp_path / name, **SAME) / "per_query.parquet"
         pl.read_parquet(path).drop("direction").write_parquet(path)
-    older, old = read_side(tmp_path / "older", "older"), read_side(tmp_path / "old", "old")
+    older, old = comparable(tmp_path / "older", "older"), comparable(tmp_path / "old", "old")
     with pytest.raises(
         LcmError, match=r"^neither run says whether more or less of recall@10 is better: evaluate one of"
     ):
@@ -112,7 +112,7 @@ LEVELS = ["message", "session"]
 MEASURES: dict[str, dict[str, Any]] = {
     "retrieval": {"_target_": "eval.measures.retrieval.Retrieval", "names": ["recall@10"], "levels": LEVELS},
     "retention": {"_target_": "eval.measures.retention.Retention", "budgets": [1000], "rouge_threshold": 0.1},
-    "summary_quality": {"_target_": "eval.measures.summary_quality.SummaryQuality", "target_tokens": 60},
+    "summary_quality": {"_target_": "eval.measures.memory.SummaryQuality", "target_tokens": 60},
     "latency": {"_target_": "eval.measures.latency.Latency", "queries": 3},
 }
 
@@ -128,10 +128,10 @@ def config(changes: Changes, replay: str = BULK) -> dict[str, Any]:
     return {"replay": {"_target_": replay}, "measures": left, "means": {"seed": len(changes)}}
 
 
-def configured(folder: Path, changes: Changes, replay: str = BULK) -> Side:
+def configured(folder: Path, changes: Changes, replay: str = BULK) -> Run:
     write_run_folder(folder, **SAME)
     (folder / "config.yaml").write_text(yaml.safe_dump(config(changes, replay)))
-    return read_side(folder, folder.name)
+    return comparable(folder, folder.name)
 
 
 @pytest.mark.parametrize(
@@ -171,13 +171,13 @@ def test_what_a_configuration_does_not_tell_is_named(tmp_path: Path) -> None:
     older = config({})
     del older["measures"]["retention"]["rouge_threshold"]
     (tmp_path / "bare" / "config.yaml").write_text(yaml.safe_dump(older))
-    assert unknown_settings(ours, read_side(tmp_path / "bare", "older")) == ["measures.retention.rouge_threshold"]
+    assert unknown_settings(ours, comparable(tmp_path / "bare", "older")) == ["measures.retention.rouge_threshold"]
     apart = {"replay": older["replay"], **MEASURES, "measures": MEASURES["retrieval"]}
     (tmp_path / "bare" / "config.yaml").write_text(yaml.safe_dump(apart))
-    assert unknown_settings(ours, read_side(tmp_path / "bare", "older")) == ["measures"]
+    assert unknown_settings(ours, comparable(tmp_path / "bare", "older")) == ["measures"]
 
 
 def test_a_side_is_not_called_by_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "correct-horse-battery")
     folder = write_run_folder(tmp_path / "run", **SAME)
-    assert "correct-horse" not in read_side(folder, "language_model.api_key=correct-horse-battery").name
+    assert "correct-horse" not in comparable(folder, "language_model.api_key=correct-horse-battery").name

@@ -1,7 +1,6 @@
 """Several sides against the first: which questions, which measures, in which order, and in what words."""
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.comparison_folder import read_comparison, write_comparison
-from eval.comparison.comparison_report import cells, headline, markdown, report
-from eval.comparison.picture import draw
-from eval.comparison.side import Side
+from eval.comparison.report import draw, headline, markdown, read_comparison, report, table, write_comparison
 from eval.report.comparison_page import comparison_page
 from eval.report.page import rendered
+from eval.run import Run
 from lcm.errors import LcmError
 from tests.support.run_folders import side
 
@@ -26,7 +23,7 @@ ROW = {"side", "measure", "n", "baseline", "candidate", "difference", "low", "hi
 """Keys of `compare.json`, as docs/compare.md names them."""
 
 
-def three(folder: Path, **more: Any) -> list[Side]:
+def three(folder: Path, **more: Any) -> list[Run]:
     return [
         side(folder / "base", {"recall@10": MIDDLE, "tokens@10": CHEAP}, **more),
         side(folder / "rich", {"recall@10": HIGH, "tokens@10": DEAR}, **more),
@@ -43,7 +40,7 @@ def test_sides_stand_best_first_with_a_word_for_each_measure(found: Comparison) 
     assert (found.by, found.queries, found.judged) == ("recall@10", 40, 40)
     standing = [(one.side.name, one.is_baseline) for one in found.standings]
     assert standing == [("rich", False), ("base", True), ("poor", False)]
-    assert [(row[0], row[1], row[2], row[3], row[-1]) for row in cells(found)] == [
+    assert [(row[0], row[1], row[2], row[3], row[-1]) for row in table(found).texts()] == [
         ("recall@10", "1 rich", "0.875", "+0.375", "better"),
         ("recall@10", "2 base", "0.500", "", "baseline"),
         ("recall@10", "3 poor", "0.250", "-0.250", "worse"),
@@ -113,13 +110,13 @@ def test_the_folder_holds_it_for_everybody_and_gives_back_what_was_written(tmp_p
     assert "![recall@10 against cost](compare.png)" in (tmp_path / "out" / "compare.md").read_text()
     assert (tmp_path / "out" / "compare.png").read_bytes().startswith(b"\x89PNG")
     read = read_comparison(tmp_path / "out")
-    assert (report(read), headline(read), list(cells(read))) == (told, headline(found), list(cells(found)))
+    assert (report(read), headline(read), table(read).texts()) == (told, headline(found), table(found).texts())
 
 
 def test_latency_is_told_and_not_tested_and_a_picture_needs_a_cost(tmp_path: Path) -> None:
     timing = {"timing": {"latency_ms": {"total": {"p50_ms": 3.25, "p95_ms": 9.0}}, "seconds": {"total": 1.0}}}
     found = compared(three(tmp_path, **timing))
-    assert ("ms, median", "1 rich", "3.2", "", "", "", "not tested") in list(cells(found))
+    assert ["ms, median", "1 rich", "3.2", "", "", "", "not tested"] in table(found).texts()
     assert report(found)["sides"][0]["latency_ms"] == {"p50_ms": 3.25, "p95_ms": 9.0}
     assert draw(found, tmp_path / "both.png")
     without = compared([side(tmp_path / name, {"recall@10": LOW}) for name in ("a", "b")])
@@ -131,7 +128,7 @@ HOSTILE = "<script>alert(1)</script> | `x` [a](javascript:alert(2)) $\\frac{1}{0
 
 
 def test_names_from_outside_do_nothing_anywhere(tmp_path: Path) -> None:
-    found = compared([replace(one, name=f"{one.name} {HOSTILE}") for one in three(tmp_path)])
+    found = compared([one.having(f"{one.name} {HOSTILE}") for one in three(tmp_path)])
     assert draw(found, tmp_path / "hostile.png")
     text = rendered(comparison_page(found, (), found.baseline.side.queries))
     tags = _Tags()
@@ -142,7 +139,7 @@ def test_names_from_outside_do_nothing_anywhere(tmp_path: Path) -> None:
     assert "{{ 7 * 7 }}" in text
     shown = MarkdownIt("gfm-like", {"linkify": False, "html": True}).render(markdown(found, "compare.png"))
     assert not [tag for tag in ("<script", "<a ", "<h1") if tag in shown]
-    assert shown.count("<tr>") == 1 + len(list(cells(found)))
+    assert shown.count("<tr>") == 1 + len(table(found).rows)
 
 
 class _Tags(HTMLParser):

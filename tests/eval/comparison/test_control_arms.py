@@ -1,17 +1,15 @@
 """Which arms a run's system is better and worse than: as a comparison of two runs would say."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from eval.comparison.control_arms import against_controls
-from eval.comparison.pairing import Pairing
-from eval.comparison.side import read_side
-from eval.comparison.wording import interval
-from eval.experiment.run_folder import read_summary
+from eval.comparison.comparison import against_controls
+from eval.comparison.pairing import Pairing, comparable
+from eval.run import read_summary
+from eval.table import interval
 from pipelines import cli
 from tests.pipelines.conftest import QUICK
 
@@ -44,8 +42,8 @@ def test_each_arm_is_named_once_with_its_difference(run: Path) -> None:
 def test_an_arm_is_told_as_a_comparison_of_two_systems_would_tell_it(run: Path) -> None:
     summary = read_summary(run)
     told, *_ = against_controls(run, {**summary, "arms": {"bm25": summary["arms"]["bm25"]}})
-    system, values = read_side(run, "system"), pl.read_parquet(run / "control_per_query.parquet")
-    arm = replace(system, values=values.filter(arm="bm25").select("query_id", "measure", "value"))
+    system, values = comparable(run, "system"), pl.read_parquet(run / "control_per_query.parquet")
+    arm = system.having("bm25", values=values.filter(arm="bm25").select("query_id", "measure", "value"))
     (row,) = Pairing().rows(arm, [system], ["recall@10"]).iter_rows(named=True)
     word = {"better": "better than", "worse": "worse than", "cannot tell": "not told from"}[row["verdict"]]
     assert told == f"by recall@10 the system is {word} bm25 {row['difference']:+.3f} {interval(row)}"

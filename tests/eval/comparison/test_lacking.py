@@ -1,16 +1,15 @@
 """A side that has no value of some questions is ranked, counted and told by those that it shares with the baseline."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.comparison_report import cells, explained, headline, incidents, markdown, report
-from eval.comparison.side import Side
+from eval.comparison.report import explained, headline, incidents, markdown, report, table
 from eval.regression.regression import Regression
+from eval.run import Run
 from lcm.errors import LcmError
 from pipelines.views.comparison_table import show_comparison
 from tests.support.run_folders import side
@@ -34,7 +33,7 @@ def test_sides_stand_by_what_can_be_compared_and_the_verdict_says_of_how_many_it
 ) -> None:
     """The mean of the survivor, 0.95, is the highest, and it is worse than the baseline wherever it has a value."""
     assert [one.side.name for one in found.standings] == ["better", "base", "survivor"]
-    told = [row[1:4] for row in cells(found)]
+    told = [tuple(row[1:4]) for row in table(found).texts()]
     assert told == [("1 better", "0.525", "+0.025"), ("2 base", "0.500", ""), ("3 survivor", "0.950 n=20", "-0.050")]
     lacking = ", over 20 of 40 judged questions: it has no value of 20 (50%)"
     assert headline(found) == [
@@ -58,11 +57,11 @@ def test_of_a_baseline_that_lacks_questions_the_others_are_ranked_by_its_own(tmp
 NOTE = "external memory mine 1 answered none of 40 queries and has no number: reset crashed: it ended with exit code 3"
 
 
-def sides(folder: Path) -> list[Side]:
+def sides(folder: Path) -> list[Run]:
     ours = side(folder / "ours", {"recall@10": [1.0] * 40})
     better = side(folder / "better", {"recall@10": [0.0] * 20 + [1.0] * 20})
     nothing = pl.DataFrame(schema=better.values.schema)
-    return [ours, better, replace(better, name="mine", values=nothing, summary={**better.summary, "flags": [NOTE]})]
+    return [ours, better, better.having("mine", values=nothing, summary={**better.summary, "flags": [NOTE]})]
 
 
 def test_a_side_without_a_number_stands_beside_the_others_and_says_why(tmp_path: Path) -> None:
@@ -86,7 +85,7 @@ def test_what_a_side_survived_is_told_wherever_a_comparison_is(
 ) -> None:
     ours, better, _ = sides(tmp_path)
     counted = {"external: texts repeated": 1200, "external: search timed out": 3}
-    found = compared([ours, replace(better, summary={**better.summary, "incidents": counted})])
+    found = compared([ours, better.having(better.name, summary={**better.summary, "incidents": counted})])
     line = "2 better: survived: external: texts repeated (1,200 times), external: search timed out (3 times)"
     assert incidents(found) == [line]
     assert f"- {line}" in markdown(found, None)

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, permutation_test
 
-from eval.comparison.agreement import shared_queries
-from eval.comparison.pairing import PAIRED_SCHEMA, Pairing
-from eval.comparison.side import Side
+from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, shared_queries
+from eval.run import Run
 from eval.significance import holm
 from lcm.errors import LcmError
 from tests.support.run_folders import side
@@ -21,7 +20,7 @@ Values = dict[str, Sequence[float | None]]
 
 @pytest.fixture
 def sides(tmp_path: Path) -> Any:
-    def made(*values: Values, **more: Any) -> list[Side]:
+    def made(*values: Values, **more: Any) -> list[Run]:
         return [side(tmp_path / f"side{i}", one, **more) for i, one in enumerate(values)]
 
     return made

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import bootstrap
 
 from eval.comparison.pairing import Pairing
-from eval.comparison.side import Side
 from eval.comparison.transfer import Gains, told_measures, transferred
+from eval.run import Run
 from eval.significance import bootstrap_ratio
 from lcm.errors import LcmError
 from tests.support.run_folders import side
@@ -20,7 +20,7 @@ NOTHING, EVERYTHING = [0.0] * N, [1.0] * N
 PAIRING = Pairing(resamples=2000)
 
 
-def sides(folder: Path, values: Sequence[Sequence[float | None]], measure: str = "recall@10") -> list[Side]:
+def sides(folder: Path, values: Sequence[Sequence[float | None]], measure: str = "recall@10") -> list[Run]:
     """Default and tuned here, default and tuned there."""
     workspaces = [f"w{query // 4}" for query in range(N)]
     return [side(folder / f"side {i}", {measure: one}, workspaces=workspaces) for i, one in enumerate(values)]

@@ -11,8 +11,7 @@ from eval.dataset.dataset import ANSWERS_SCHEMA, Dataset
 from eval.dataset.locomo import Locomo
 from eval.dataset.longmemeval import LongMemEval
 from eval.dataset.own import Own
-from eval.dataset.sample import Sample, bundled_directory
-from eval.dataset.sample_long import SampleLong
+from eval.dataset.sample import Sample, SampleLong, bundled_directory
 from tests.support.small_beam import QUESTIONS, write_lines
 from tests.support.small_locomo import RECORD, REFINED, write_small_locomo
 from tests.support.small_longmemeval import published

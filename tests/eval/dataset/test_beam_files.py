@@ -12,10 +12,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from eval.dataset.beam import Beam
-from eval.dataset.beam_files import find_form
-from eval.dataset.beam_releases import RELEASES
 from eval.dataset.dataset import Dataset
-from eval.dataset.published import identified
+from eval.dataset.files import identified
 from lcm.errors import DatasetError
 from tests.eval.dataset.refusals import misread
 from tests.support.small_beam import NATIVE, RECORD, Json, write_folders, write_lines, write_parquet
@@ -155,12 +153,11 @@ def test_a_file_is_found_by_an_absolute_path_and_refused_under_another_size(
 def test_a_conversation_is_read_when_it_is_its_turn(tmp_path: Path) -> None:
     """However large a size is, no more than one conversation of it is held as JSON."""
     write_folders(tmp_path, [RECORD | {"conversation_id": f"beam-100K-{n}"} for n in (1, 2)])
-    form = find_form(Beam.card, "100K", str(tmp_path))
-    read = form.conversations(form.names())
+    _, (first, second) = Beam(str(tmp_path)).recorded()
     (tmp_path / "chats" / "100K" / "2" / "chat.json").write_text("{")
-    assert next(read).name == "beam-100K-1"
+    assert first.read()[0].get("chat", list)
     with pytest.raises(DatasetError, match=r"100K/2/chat\.json: is not JSON"):
-        next(read)
+        second.read()
 
 
 def test_a_known_release_is_named_and_unknown_files_among_it_are_counted(
@@ -173,7 +170,7 @@ def test_a_known_release_is_named_and_unknown_files_among_it_are_counted(
         f"4 of 4 files are of no known release, taken as they are (the first is {first / 'chat.json'})"
     )
     pins = [identified(Beam.card, path).pin for path in sorted(tmp_path.rglob("*.json")) if path.parent != second]
-    release = replace(RELEASES[1], files=tuple(pins))
+    release = replace(Beam.card.releases[1], files=tuple(pins))
     monkeypatch.setattr(Beam, "card", replace(Beam.card, releases=(release,)))
     assert Beam(str(tmp_path)).load().notes[:2] == (
         f"the files are of release folders_100K: {release.title}",

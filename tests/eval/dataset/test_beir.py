@@ -6,13 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.arms.oracle import Oracle
-from eval.arms.recorded_run import RecordedRun
-from eval.dataset.beir import ASKED_AT, Beir
-from eval.dataset.collected import collection_of, document_ids
+from eval.arms import Oracle, RecordedRun
+from eval.dataset.beir import ASKED_AT, Beir, write_beir
+from eval.dataset.collection import collection_of, document_ids
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset, opaque_id
 from eval.dataset.sample import Sample
-from eval.exchange.beir import write_beir
 from eval.measures.retrieval import Retrieval
 from lcm.errors import DatasetError
 from lcm.retrieval.ranking.pipeline import Ranking

@@ -1,8 +1,10 @@
 """Records of files: what is wrong is told in one line with file, record and key."""
 
+from pathlib import Path
+
 import pytest
 
-from eval.dataset.fields import Record, csv_rows, json_lines, parsed, whole_number
+from eval.dataset.files import Record, csv_rows, json_lines, parsed, whole_number
 from lcm.errors import DatasetError
 from tests.eval.dataset.refusals import misread
 
@@ -56,33 +58,39 @@ def test_json_that_is_none_is_told_with_its_file() -> None:
             parsed(content, "a.json")
 
 
-def test_lines_are_counted_as_records() -> None:
-    places = [record.place for record in json_lines([b'{"a": 1}\n', b"\n", b"{}"], "a.jsonl")]
-    assert places == ["a.jsonl: record 1", "a.jsonl: record 2"]
+def test_lines_are_counted_as_records(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'{"a": 1}\n\n{}')
+    assert [record.place for record in json_lines(file)] == ["a.jsonl: record 1", "a.jsonl: record 2"]
+    assert [record.place for record in json_lines(file, "b/a")] == ["b/a: record 1", "b/a: record 2"]
     wrong = []
     for lines, told in (
-        ([b"{}", b"{"], "a.jsonl: record 2: is not JSON"),
-        ([b"[1]"], "a.jsonl: record 1: must be an object, got [1]"),
-        ([b" \n"], "a.jsonl: holds no record"),
-        ([], "a.jsonl: holds no record"),
+        (b"{}\n{", "a.jsonl: record 2: is not JSON"),
+        (b"[1]", "a.jsonl: record 1: must be an object, got [1]"),
+        (b" \n", "a.jsonl: holds no record"),
+        (b"", "a.jsonl: holds no record"),
     ):
-        wrong += misread(lambda: list(json_lines(lines, "a.jsonl")), told)  # noqa: B023
+        file.write_bytes(lines)
+        wrong += misread(lambda: list(json_lines(file)), told)
     assert wrong == []
 
 
-def test_rows_of_a_csv_have_every_column() -> None:
-    rows = list(csv_rows(["id,words\n", 'a,"one\n', 'two"\n', "b,\n"], "a.csv", ["id"]))
+def test_rows_of_a_csv_have_every_column(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text('id,words\na,"one\ntwo"\nb,\n')
+    rows = list(csv_rows(file, ["id"]))
     assert [dict(row.fields) for row in rows] == [{"id": "a", "words": "one\ntwo"}, {"id": "b", "words": ""}]
     assert [row.place for row in rows] == ["a.csv: record 1", "a.csv: record 2"]
     wrong = []
     for lines, told in (
-        ([], "a.csv: has no column 'id'"),
-        (["id\n"], "a.csv: holds no record"),
-        (["name\n", "x\n"], "a.csv: has no column 'id'"),
-        (["id,words\n", "a,b\n", "a\n"], "a.csv: record 2: 'words' is missing"),
-        (["id,words\n", "a,b,c\n"], "a.csv: record 1: 'a column' is one too many"),
-        (["id,words\n", 'a,"b'], "a.csv: record 1: is not CSV"),
+        ("", "a.csv: has no column 'id'"),
+        ("id\n", "a.csv: holds no record"),
+        ("name\nx\n", "a.csv: has no column 'id'"),
+        ("id,words\na,b\na\n", "a.csv: record 2: 'words' is missing"),
+        ("id,words\na,b,c\n", "a.csv: record 1: 'a column' is one too many"),
+        ('id,words\na,b\na,"b', "a.csv: is not CSV after record 1"),
     ):
-        columns = ["id", "words"] if "words" in "".join(lines) else ["id"]
-        wrong += misread(lambda: list(csv_rows(lines, "a.csv", columns)), told)  # noqa: B023
+        columns = ["id", "words"] if "words" in lines else ["id"]
+        file.write_text(lines)
+        wrong += misread(lambda: list(csv_rows(file, columns)), told)  # noqa: B023
     assert wrong == []

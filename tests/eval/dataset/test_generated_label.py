@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.dataset import generated_label
-from eval.experiment.run_folder import read_summary, write_run
+from eval.experiment.outcome import write_run
 from eval.measures.retrieval import Retrieval
 from eval.regression.regression import Regression
-from eval.regression.regression_folder import JUNIT, MARKDOWN, write_regression
-from eval.sweep.results import PointResult, generated_labels
-from eval.sweep.sweep_folder import TABLE, write_sweep
-from eval.tracking import entry
-from eval.tuning.finished_trial import FinishedTrial
-from eval.tuning.objective import Objective
-from eval.tuning.study_folder import summary_of
-from eval.tuning.study_page import study_page
-from eval.tuning.study_report import StudyReport
+from eval.regression.report import JUNIT, MARKDOWN, write_regression
+from eval.run import read_summary
+from eval.study.folder import study_page, summary_of
+from eval.study.report import StudyReport
+from eval.study.results import PointResult, generated_labels
+from eval.study.selection import FinishedTrial
+from eval.study.settings import Objective
+from eval.study.sweep import TABLE, write_sweep
+from eval.tracking import entry as entry
 from pipelines.views.regression_table import show_regression
-from pipelines.views.terminal import show_points, show_run
+from pipelines.views.runs import show_points, show_run
 from tests.support.experiments import outcome
 from tests.support.run_folders import side
 from tests.support.small_talk import dataset

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from eval.dataset.card import dataset_digest
-from eval.dataset.ledger import ledger_text, read_ledger
-from eval.dataset.locomo import DEVELOPMENT, Locomo, _session_time
-from eval.dataset.locomo_audit import mended
+from eval.dataset.ledger import ledger_text, mended, read_ledger
+from eval.dataset.locomo import Locomo, _session_time
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.eval.dataset.evidence import evidence
@@ -205,8 +204,9 @@ if os.environ.get("LCM_DATASETS_DIR"):
 
     def test_the_development_part_keeps_its_digests_and_says_nothing_of_its_release() -> None:
         original, repaired = Locomo(pinned=True).load(), Locomo(evidence="repaired", pinned=True).load()
-        assert original.digest == dataset_digest(DEVELOPMENT.files[:1], original.protocol)
-        assert repaired.digest == dataset_digest(DEVELOPMENT.files, repaired.protocol)
+        (development,) = [one for one in Locomo.card.releases if one.name == "development"]
+        assert original.digest == dataset_digest(development.files[:1], original.protocol)
+        assert repaired.digest == dataset_digest(development.files, repaired.protocol)
         assert original.notes == ("4 evidence entries name no turn and are left out",)
         ledger = "ledger: audit sha256 774d8a786b28, spelling 1"
         assert repaired.notes == (

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from eval.dataset.dataset import Dataset
-from eval.dataset.longmemeval import LongMemEval
-from eval.dataset.longmemeval_v2 import ASKED_AT
+from eval.dataset.longmemeval import ASKED_AT, LongMemEval
 from lcm.errors import DatasetError
 
 

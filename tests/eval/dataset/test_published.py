@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.card import Card, PinnedFile, Release
-from eval.dataset.published import (
+from eval.dataset.files import (
     any_of,
     check_only,
     check_part,
@@ -16,6 +16,7 @@ from eval.dataset.published import (
     find_file,
     identified,
     json_records,
+    notes_of,
     part_words,
 )
 from lcm.errors import DatasetError
@@ -70,7 +71,7 @@ def test_a_known_file_is_named_whatever_it_is_called(tmp_path: Path) -> None:
     (tmp_path / "renamed").write_bytes(KNOWN)
     found = find_file(CARD, TALKS, str(tmp_path), pinned=True)
     assert (found.path, found.pin, found.release) == (tmp_path / "renamed", PIN, CARD.releases[0])
-    assert found.notes() == ("renamed is release one: first edition",)
+    assert notes_of(found) == ("renamed is release one: first edition",)
 
 
 def test_an_unknown_file_is_taken_with_a_note_or_refused_with_both_digests(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_an_unknown_file_is_taken_with_a_note_or_refused_with_both_digests(tmp_p
     digest = hashlib.sha256(KNOWN + b"\n").hexdigest()
     found = find_file(CARD, TALKS, str(tmp_path))
     assert (found.pin, found.release) == (PinnedFile("talks.json", digest, len(KNOWN) + 1), None)
-    assert found.notes() == (f"talks.json is no known release, taken as it is (sha256 {digest})",)
+    assert notes_of(found) == (f"talks.json is no known release, taken as it is (sha256 {digest})",)
     with pytest.raises(DatasetError) as caught:
         find_file(CARD, TALKS, str(tmp_path), pinned=True)
     assert str(caught.value) == (

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from eval.dataset.collection import rejudged
 from eval.dataset.dataset import SESSION_QRELS_SCHEMA
-from eval.dataset.rejudged import rejudged
 from lcm.errors import DatasetError
 from tests.support.small_talk import dataset
 

@@ -6,8 +6,7 @@ from collections import Counter
 import pytest
 
 from eval.dataset.dataset import Dataset
-from eval.dataset.sample import bundled_directory
-from eval.dataset.sample_long import SampleLong
+from eval.dataset.sample import SampleLong, bundled_directory
 from lcm.records.conversation import Message
 from lcm.token_estimator import Utf16Units
 from lcm.transcript.parts import tool_calls

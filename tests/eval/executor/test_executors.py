@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.executor.executor import Executor, FailedItem
-from eval.executor.local import Local
-from eval.executor.none import NoExecutor
-from eval.executor.ray import Ray
+from eval.executor import Executor, FailedItem, Local, NoExecutor, Ray
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError
 from lcm.redaction import redacted

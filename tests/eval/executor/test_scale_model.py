@@ -2,7 +2,7 @@
 
 import re
 
-from docs.experiments.scale_model import SIZES, Figures
+from experiments.scale_model import SIZES, Figures
 from tests.conftest import ROOT
 
 

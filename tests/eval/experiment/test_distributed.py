@@ -8,7 +8,7 @@ import pytest
 
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
-from eval.executor.none import NoExecutor
+from eval.executor import NoExecutor
 from eval.experiment.distributed import evaluate_distributed
 from lcm.errors import LcmError
 

@@ -11,7 +11,7 @@ import pytest
 from eval.dataset.dataset import OPTIONS_SCHEMA, QRELS_SCHEMA, REFERENCES_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.latency import PARTS, Latency
-from eval.measures.measure import Measure
+from eval.measures.measure import Measure, SystemReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
@@ -145,7 +145,7 @@ def test_use_shapes_the_systems_later_answers() -> None:
 )
 def test_contexts_above_their_budget_are_told_with_a_key_of_the_assembly_in_use(choice: str) -> None:
     values = pl.DataFrame({"measure": ["context_tokens@10"] * 3, "value": [11.0, 10.0, 9.0]})
-    (told,) = Retention().flags(values, pl.DataFrame(), dataset())
+    (told,) = Retention().notes(values, SystemReading(system(), dataset()))
     assert told.startswith("contexts that cost more than the budget of tokens: 1 of 3 at 10; so")
     named = [pattern.removesuffix(".*") for pattern in re.findall(r"assembly\.([\w.*]+)", told)]
     keys = composition.composed(f"assembly={choice}".split()).assembly
@@ -161,6 +161,6 @@ class NoMeasure:
 
 def test_what_is_no_measure_and_what_is_measured_twice_is_refused_by_its_key() -> None:
     with pytest.raises(LcmError, match=r"^measures.mine is no measure"):
-        run(mine=NoMeasure())
+        run(mine=NoMeasure())  # type: ignore[arg-type]
     with pytest.raises(LcmError, match=r"^measures.retrieval and measures.again both measure recall@1: "):
         run(again=Retrieval(names=["recall@1"], levels=["message"]))

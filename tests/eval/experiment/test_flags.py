@@ -9,7 +9,7 @@ import pytest
 from eval.experiment.facts import large_files
 from eval.experiment.flags import flags_of_contexts, flags_of_haystacks, flags_of_parts, flags_of_usage
 from eval.experiment.outcome import Outcome
-from eval.measures.survival import Survival
+from eval.measures.sessions import Survival
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay

@@ -5,9 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.arms.oracle import Oracle
+from eval.arms import Oracle
 from eval.dataset.dataset import Dataset
-from eval.experiment.run_folder import write_run
+from eval.experiment.outcome import write_run
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from eval.tracking.mlflow_log import Mlflow

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eval.experiment.served import SERVED_SCHEMA, served
 from eval.experiment.workspace import RUN_SCHEMA
-from eval.report.served import served_lines, served_rows
+from eval.report.run_tables import served_lines, served_table
 
 Answers = dict[tuple[str, str], list[str]]
 """(workspace, query) -> documents, best first."""
@@ -52,10 +52,11 @@ def test_it_is_what_counting_gives(answers: Answers) -> None:
 
 def test_a_run_that_does_not_tell_has_neither_line_nor_row() -> None:
     assert served_lines({}) == []
-    assert served_rows({"served": {}}) == []
+    assert served_table({"served": {}}) is None
     told = {"served": {"random": {"k": 20, "places": 1200, "documents": 1, "top_10_share": 1.0}}}
     assert served_lines(told) == []
-    assert served_rows(told) == [("random", "20", "1,200", "1", "100.0%")]
+    table = served_table(told)
+    assert table is not None and table.texts() == [["random", "20", "1,200", "1", "100.0%"]]
     told["served"]["system"] = {"k": 1, "places": 3, "documents": 2, "top_10_share": 2 / 3}
     line = "served: 2 documents in 3 places of answers (k = 1); the ten most served take 66.7%"
     assert served_lines(told) == [line]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.external.alignment import Aligned, Aligner, foreign_texts
+from eval.external.reading import Aligned, Aligner, foreign_texts
 
 SAID = (
     ("m0", "I moved the meeting with Ada to Thursday, because the room is taken.", "Bo"),

@@ -7,8 +7,7 @@ from unittest import mock
 import pytest
 
 from eval.external.check import Checked, checked
-from eval.external.line_process import LineProcess
-from eval.external.stdio import Stdio
+from eval.external.process import LineProcess, Stdio
 from tests.eval.external.test_stand_ins import stand_in, verbatim_memory
 
 CRASHED = "reset crashed: it ended with exit code 1: no such database"

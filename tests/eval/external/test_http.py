@@ -8,9 +8,9 @@ from contextlib import closing, suppress
 
 import pytest
 
-from eval.external.contract import FaultError
 from eval.external.http import Http
-from eval.external.ranking.external import External
+from eval.external.ranking import External
+from eval.external.session import FaultError
 from eval.measures.retrieval import Retrieval
 from lcm.errors import LcmError
 from tests.eval.external.test_stand_ins import EVERY_ONE, dataset, values

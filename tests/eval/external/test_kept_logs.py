@@ -12,14 +12,10 @@ from eval.cache.stage_cache import StageCache
 from eval.experiment.experiment import Experiment
 from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.external.python_object import PythonObject
-from eval.external.ranking.external import External
-from eval.external.stdio import Stdio
-from eval.ladder.asking import asked_again
+from eval.external.process import PythonObject, Stdio
+from eval.external.ranking import External
 from eval.ladder.explanation import explained
-from eval.ladder.losses import losses, said_messages
-from eval.ladder.places import FOUND
-from eval.ladder.unseen import UNANSWERED
+from eval.ladder.losses import FOUND, UNANSWERED, asked_again, losses, said_messages
 from eval.measures.means import Means
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk

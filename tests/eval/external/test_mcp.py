@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from eval.external.contract import FaultError
-from eval.external.mcp import Mcp, McpConnection
-from eval.external.mcp_tool import SearchTool, Tool, filled
-from eval.external.ranking.external import External
+from eval.external.mcp import Mcp, McpConnection, SearchTool, Tool, filled
+from eval.external.ranking import External
+from eval.external.session import FaultError
 from eval.measures.measure import Measure
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retention import Retention

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from eval.experiment.outcome import Outcome
-from eval.external.contract import Connection, FaultError
-from eval.external.ranking.external import External
-from eval.external.stdio import Stdio
+from eval.external.process import Stdio
+from eval.external.ranking import External
+from eval.external.session import Connection, FaultError
 from eval.measures.measure import Measure
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval

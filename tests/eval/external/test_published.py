@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eval.external.mcp import Mcp
-from eval.external.ranking.external import External
-from eval.external.stdio import Stdio
+from eval.external.process import Stdio
+from eval.external.ranking import External
 from eval.measures.measure import Measure
 from eval.measures.retrieval import Retrieval
 from lcm.consent import COMMANDS

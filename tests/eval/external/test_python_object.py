@@ -12,13 +12,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from eval.arms.oracle import Oracle
-from eval.external.contract import FaultError, Found, Told, read_found, read_told, reset_arguments
-from eval.external.mcp import Mcp, McpConnection
-from eval.external.mcp_tool import Tool
+from eval.arms import Oracle
+from eval.external.mcp import Mcp, McpConnection, Tool
 from eval.external.object_host import _answer
-from eval.external.python_object import PythonObject
-from eval.external.ranking.external import External
+from eval.external.process import PythonObject
+from eval.external.ranking import External
+from eval.external.session import FaultError, Found, Told, read_found, read_told, reset_arguments
 from eval.measures.latency import Latency
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval

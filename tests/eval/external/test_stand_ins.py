@@ -18,18 +18,15 @@ from eval.experiment.experiment import Experiment
 from eval.experiment.external_outcome import _of_queries
 from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.external.contract import FaultError, message_told, read_found, read_told, read_took_ms
-from eval.external.line_process import LineProcess
-from eval.external.python_object import PythonObject
-from eval.external.ranking.external import External
+from eval.external.process import LineProcess, PythonObject, Stdio
+from eval.external.ranking import External
 from eval.external.reading import ASKED_SCHEMA
-from eval.external.stdio import Stdio
+from eval.external.session import FaultError, message_told, read_found, read_told, read_took_ms
 from eval.measures.measure import Measure
 from eval.measures.names import SYSTEM_ARM
-from eval.measures.resume import Resume
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.measures.survival import Survival
+from eval.measures.sessions import Resume, Survival
 from eval.replay.bulk import Bulk
 from lcm.consent import COMMANDS
 from lcm.errors import LcmError

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eval.judging.agreement import agreement, agreements, qrels_of
-from eval.judging.judgement import Judgement, Kind
-from eval.judging.judgement_file import JudgementFile
+from eval.answering import agreement_of
+from eval.judging.judgements import Judgement, JudgementFile, Kind, agreements, qrels_of
 
 
 def judged(document: str, relevance: int | None, judge: str = "ada", kind: Kind = "human") -> Judgement:
@@ -20,15 +19,12 @@ def judged(document: str, relevance: int | None, judge: str = "ada", kind: Kind 
 def test_kappa_is_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     from sklearn.metrics import cohen_kappa_score  # not above: every worker would import it
 
-    one, other = ({("q", str(i)): pair[side] for i, pair in enumerate(pairs)} for side in (0, 1))
-    found = agreement(("ada", "bo"), one, other)
-    assert found is not None
-    assert (found.n, found.equal) == (len(pairs), pytest.approx(sum(a == b for a, b in pairs) / len(pairs)))
+    equal, kappa = agreement_of(pairs)
+    assert equal == pytest.approx(sum(a == b for a, b in pairs) / len(pairs))
     if len({grade for pair in pairs for grade in pair}) == 1:
-        assert found.kappa is None
+        assert kappa is None
     else:
-        theirs = cohen_kappa_score(list(one.values()), list(other.values()))
-        assert found.kappa == pytest.approx(theirs)
+        assert kappa == pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True)))
 
 
 def test_only_what_both_judged_is_compared(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.judging.judgement import Judgement
-from eval.judging.judgement_file import JudgementFile
+from eval.judging.judgements import Judgement, JudgementFile
 from lcm.errors import LcmError
 
 

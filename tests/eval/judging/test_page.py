@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import requests
 
-from eval.judging.judgement_file import JudgementFile
+from eval.judging.judgements import JudgementFile
 from eval.judging.page import JudgingPage
 from eval.judging.session import JudgingSession
 from tests.support.small_talk import dataset

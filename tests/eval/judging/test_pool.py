@@ -4,7 +4,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.judging.pool import pooled
+from eval.judging.session import pooled
 
 NAMES = [f"d{i}" for i in range(12)]
 RANKINGS = st.lists(st.permutations(NAMES), min_size=1, max_size=4)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from eval.judging.ppi import powered_mean
+from eval.judging.judgements import powered_mean
 
 SHARES = st.lists(st.floats(0, 1), min_size=2, max_size=20)
 

@@ -8,8 +8,8 @@ import pytest
 
 from eval.dataset.sample import Sample
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.ladder.asking import Asked, asked_again
-from eval.ladder.contexts import shown, with_budget
+from eval.ladder.explanation import shown, with_budget
+from eval.ladder.losses import Asked, asked_again
 from eval.measures.measure import MemoryReading
 from eval.measures.retention import Retention
 from pipelines.config import building, conf_folder
@@ -43,7 +43,7 @@ def test_what_is_told_of_each_message_sums_to_what_is_retained(chosen: Sequence[
     measure, evidence, seen = Retention(budgets=(800, 3000)), data.evidence(), set()
     for asked in asked_of(evaluator):
         ranked = asked.memory.rank(asked.queries)
-        values = measure.of_queries(MemoryReading(asked.memory, asked.queries, ranked, evidence, data))
+        values = measure.rows(MemoryReading(asked.memory, asked.queries, ranked, evidence, data))
         retained = dict(values.filter(measure="retained@800").select("query_id", "value").iter_rows())
         for query in (one for one in asked.queries if one.query_id in evidence):
             alone, own = replace(asked, queries=[query]), ranked.filter(query_id=query.query_id)

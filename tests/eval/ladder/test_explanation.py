@@ -9,10 +9,8 @@ import pytest
 
 from eval.dataset.sample import Sample
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.ladder.asking import asked_again
-from eval.ladder.explanation import Explanation, explained
-from eval.ladder.ladder import ADDED, DROPPED
-from eval.ladder.losses import said_messages
+from eval.ladder.explanation import ADDED, DROPPED, Explanation, explained
+from eval.ladder.losses import asked_again, said_messages
 from eval.replay.bulk import Bulk
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Batch, Stage
@@ -89,7 +87,7 @@ def test_what_took_its_place_stood_behind_it_and_what_would_have_kept_it_was_tri
     found = told(ranked(diversity=Diversity(0.6)), 1, ALIKE)
     ((document_id, rank, before),) = found.taken_by.iter_rows()
     assert (rank, before) == (2, 3)
-    assert found.answers.filter(rank=2)["document_id"].to_list() == [document_id]
+    assert found.traced.answers.filter(rank=2)["document_id"].to_list() == [document_id]
     ours = ranked(diversity=Diversity(0.6), cut=Limit(3))
     found = told(ours, 1, ALIKE)
     assert (found.trials[0].change, found.trials[0].rank) == ("without diversity", 2)

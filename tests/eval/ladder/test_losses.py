@@ -11,12 +11,30 @@ import pytest
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.experiment.workspace import SYSTEM_ARM, WorkspaceEvaluator
-from eval.ladder.asking import asked_again
-from eval.ladder.ladder import ADDED, DROPPED, FELL, ORDERED, Ladders, ladders
-from eval.ladder.losses import LOSSES_SCHEMA, counted, judged_messages, losses, missed, places_in_order
-from eval.ladder.places import FOUND, LATE
-from eval.ladder.retrievals import most_missed, retrievals
-from eval.ladder.unseen import LEFT_OUT, NO_DOCUMENT, NOT_SAID, NOT_STORED, REFUSED, SCOPE, SHOWN, UNANSWERED, UNJUDGED
+from eval.ladder.explanation import ADDED, DROPPED, FELL, ORDERED, found_by, ladders
+from eval.ladder.losses import (
+    FOUND,
+    LATE,
+    LEFT_OUT,
+    LOSSES_SCHEMA,
+    NO_DOCUMENT,
+    NOT_SAID,
+    NOT_STORED,
+    REFUSED,
+    SCOPE,
+    SHOWN,
+    UNANSWERED,
+    UNJUDGED,
+    Traced,
+    asked_again,
+    counted,
+    judged_messages,
+    losses,
+    missed,
+    most_missed,
+    places_in_order,
+    retrievals,
+)
 from eval.measures.means import ALL
 from eval.measures.measure import RunReading
 from eval.measures.retrieval import Retrieval
@@ -89,25 +107,29 @@ def test_a_message_without_a_document_is_told_from_one_that_never_reached_the_me
 
 
 def test_a_ladder_tells_every_step_the_branches_and_what_stands_for_a_near_duplicate() -> None:
-    found = of_ladders(dataset(judged=[4]), ranked(cut=Limit(3)))
-    ours = found.steps.filter(document_id=found.covers["document_id"][0])
+    found, steps = of_ladders(dataset(judged=[4]), ranked(cut=Limit(3)))
+    (document_id,) = found.covered(judged_messages(dataset(judged=[4])))["document_id"]
+    ours = steps.filter(document_id=document_id)
     assert ours["stage"].to_list() == ["source", "dense_score", "lexical_score", "fusion", "limit", "cut"]
     assert ours["event"].to_list() == [ADDED, "stayed", "stayed", ORDERED, "stayed", DROPPED]
     assert ours["rank"].null_count() == 1 and ours["rank_before"][-1] == ours["rank"][-2] > 3
-    assert found.found_by.filter(document_id=found.covers["document_id"][0])["branch"].to_list() == ["dense"]
-    assert set(found.found_by["branch"]) == {"dense", "lexical"}
+    branches = found_by(found, steps)
+    assert branches.filter(document_id=document_id)["branch"].to_list() == ["dense"]
+    assert set(branches["branch"]) == {"dense", "lexical"}
     assert found.answers["rank"].to_list() == [1, 2, 3]
     again = dataset(lines=(LINES[0], LINES[1], LINES[0], *LINES[3:]), judged=[2])
-    steps = of_ladders(again, ranked(near=NearDuplicates(n=9))).steps
+    _, steps = of_ladders(again, ranked(near=NearDuplicates(n=9)))
     ours = steps.filter(pl.col("stood_for_by").is_not_null())
     assert ours.select("stage", "event").rows() == [("near", FELL)]
     assert ours["stood_for_by"][0] in set(steps.filter(pl.col("rank") == 1)["document_id"])
 
 
-def of_ladders(data: Dataset, ours: System) -> Ladders:
+def of_ladders(data: Dataset, ours: System) -> tuple[Traced, pl.DataFrame]:
+    """What was asked, and the ladders of what was answered and of what is judged."""
     (asked,) = asked_again(WorkspaceEvaluator(data, ours, Bulk(), measures={}), "default")
-    (found,) = ladders(asked, judged_messages(data))
-    return found
+    (traced,) = asked.traced()
+    of = [traced.answers, traced.covered(judged_messages(data))]
+    return traced, ladders(traced, pl.concat([one.select("query_id", "document_id") for one in of]).unique())
 
 
 @pytest.mark.parametrize(
@@ -124,14 +146,14 @@ def test_the_losses_of_every_preset_are_what_its_recall_lacks(preset: str) -> No
     data = sample.part(sample.workspaces[:2])
     evaluator = WorkspaceEvaluator(data, ours, building.build(config, "replay"), measures={})
     answers: list[pl.DataFrame] = []
-    rows = losses(evaluator, lambda _: None, lambda _, answered: answers.append(answered))
+    rows = losses(evaluator, lambda _: None, lambda traced: answers.append(traced.answers))
     counts = counted(rows)
     assert sum(counts[ALL].values()) == len(judged_messages(data)) == len(rows)
     assert set(counts[ALL]) == set(places_in_order(rows))
     results = [evaluator.evaluate(workspace, lambda _: None) for workspace in data.workspaces]
     run = pl.concat([one.run(SYSTEM_ARM) for one in results])
     reading = RunReading(SYSTEM_ARM, run, pl.concat([one.documents for one in results]), data)
-    values = Retrieval(["recall@10"], ["message"]).of_run(reading).filter(measure="recall@10")
+    values = Retrieval(["recall@10"], ["message"]).rows(reading).filter(measure="recall@10")
     found = rows.group_by("query_id").agg(recall=(pl.col("place") == FOUND).mean())
     both = values.join(found, on="query_id", how="full")
     assert len(both) == len(values) == len(found)

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.ladder.places import FOUND, LATE, message_ranks, placed
+from eval.ladder.losses import FOUND, LATE, message_ranks, placed
 from lcm.retrieval.ranking.pipeline import PLAN_SCHEMA, SOURCE, TRACE_SCHEMA
 
 MESSAGES = ("a", "b", "c", "d")

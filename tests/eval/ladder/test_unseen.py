@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from eval.ladder.unseen import FOLDED, REPLACED, SESSION, SHOWN, _of_document, _Standing
+from eval.ladder.losses import FOLDED, REPLACED, SESSION, SHOWN, _of_document, _Standing
 from lcm.memory.memory import Memory
 from lcm.records.query import Query
 from tests.support.workspaces import lived_in, minute

@@ -6,14 +6,12 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 import pytest
 
-from eval.answering.answerer import Answerer, Excerpt
-from eval.answering.extractive import Extractive
-from eval.answering.judge import Judge
-from eval.arms.oracle import Oracle
+from eval.answering import Answerer, Excerpt, Extractive, Judge
+from eval.arms import Oracle
 from eval.dataset.dataset import ANSWERS_SCHEMA, OPTIONS_SCHEMA, QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import Outcome
 from eval.measures.answers import UNANSWERED, UNJUDGED, Answers
-from eval.measures.measure import REPORT_TOKENS
+from eval.measures.measure import REPORT_TOKENS, SystemReading
 from lcm.errors import DatasetError, ModelError, UnansweredError
 from lcm.records.query import Query
 from tests.eval.tiny import tiny
@@ -164,7 +162,7 @@ def test_a_dataset_without_judgements_is_measured_by_what_it_offers() -> None:
 
 def test_notes_give_the_denominators_and_fewer_tokens_are_better() -> None:
     measure = Answers(Extractive())
-    note, without_reading = measure.notes(dataset())
+    note, without_reading = measure.notes(pl.DataFrame(), SystemReading(system(), dataset()))
     told = "answers: choice_accuracy without reading anything: 0.667 by chance, 1.000 by always choosing the longest"
     assert without_reading == f"{told} option"
     assert note == (

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.measures.ceiling import most_covered, with_ranked
-from eval.measures.evidence_text import evidence_text
+from eval.measures.coverage import evidence_text, most_covered, with_ranked
 from eval.measures.measure import REPORT_TOKENS, RunReading
 from eval.measures.retrieval import Retrieval
 from lcm.records.conversation import Message, Transcript
@@ -104,7 +103,7 @@ class Case:
         reachable = with_ranked(of_memory, [run.with_columns(query_id=pl.lit("q0"))])
 
         def values(reachable: pl.DataFrame | None = None) -> list[Values]:
-            found = Retrieval(names=NAMES).of_run(RunReading("an arm", run, documents, data, worded, reachable))
+            found = Retrieval(names=NAMES).rows(RunReading("an arm", run, documents, data, worded, reachable))
             told = found.filter(~pl.col("measure").str.starts_with("judged"))
             of_query = told.partition_by("query_id", as_dict=True)
             return [

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from eval.experiment.outcome import Outcome
-from eval.measures.index_search import SEARCH_SCHEMA, IndexSearch
-from eval.measures.latency import Latency
+from eval.measures.latency import SEARCH_SCHEMA, IndexSearch, Latency
+from eval.measures.measure import SystemReading
 from eval.replay.bulk import Bulk
 from lcm.protocols.retrieval import VectorIndexChoice
 from lcm.retrieval.embedder.hashing import Hashing
@@ -102,7 +102,7 @@ def test_recall_is_the_share_of_what_exact_search_finds(monkeypatch: pytest.Monk
     assert told["recall@10"] == pytest.approx(9 / 10)
     for recall, note in ((0.25, " (recall 0.250 of exact)"), (0.0, " (recall 0.000 of exact)"), (None, "")):
         rows = pl.DataFrame([("graph_64", 10, recall, recall)], SEARCH_SCHEMA, orient="row")
-        (found,) = IndexSearch().notes(rows)
+        (found,) = IndexSearch().notes(rows, SystemReading(system(), tiny()))
         assert found == f"the vector index answered 1 searches: 1 by the graph of 64 numbers{note}"
 
 

@@ -32,7 +32,7 @@ class Noting:
 
 
 def measured(latency: Latency, memory: Memory, asked: Sequence[Query]) -> pl.DataFrame:
-    return latency.of_memory(MemoryReading(memory, asked, pl.DataFrame(), {}, tiny([], asked)))
+    return latency.rows(MemoryReading(memory, asked, pl.DataFrame(), {}, tiny([], asked)))
 
 
 def test_warmup_queries_are_asked_before_and_are_others_where_there_are_some() -> None:

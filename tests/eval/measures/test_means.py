@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from eval.measures.means import Entry, Means, usual_n
+from eval.measures.means import Entry, Means
+from eval.table import usual_n
 from lcm.records.query import Query
 from tests.eval.tiny import tiny
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import polars as pl
 import pytest
 
-from eval.measures.survival import STATES, Survival
+from eval.measures.sessions import STATES, Survival
 from lcm.compaction.facts.ledger import Ledger
 from lcm.compaction.facts.reading import Kind
 from lcm.compaction.lossless.lossless import Lossless

@@ -1,15 +1,14 @@
 """What it takes to have at hand what the next turns need: probes, the ways back, and tokens of a task."""
 
-from collections import Counter
 from dataclasses import replace
 
 import polars as pl
 import pytest
 
-from eval.measures.measure import REPORT_TOKENS
-from eval.measures.recall_ways import DEFAULT_RECALL, RecallWays
-from eval.measures.resume import RESUME_SCHEMA, Resume, probes_of
-from eval.measures.session_play import played
+from eval.measures.means import Means
+from eval.measures.measure import REPORT_TOKENS, SystemReading
+from eval.measures.session_play import RecallWays, played
+from eval.measures.sessions import RESUME_SCHEMA, Resume, probes_of
 from lcm.records.conversation import Message, Role, Transcript
 from tests.eval.measures.test_survival import dataset, folding
 from tests.support.workspaces import minute, transcript
@@ -33,7 +32,7 @@ def talk(said: tuple[tuple[Role, str], ...] = SAID) -> Transcript:
 
 
 def measured(resume: Resume, said: tuple[tuple[Role, str], ...] = SAID) -> pl.DataFrame:
-    return resume.of_system(folding(10_000), dataset(talk(said)), incidents=Counter())
+    return resume.rows(SystemReading(folding(10_000), dataset(talk(said))))
 
 
 def values(rows: pl.DataFrame, arm: str, budget: int | None) -> dict[str, float]:
@@ -82,7 +81,7 @@ def test_shares_of_probes_are_all_there_is_and_equal_talks_give_equal_rows() -> 
     assert shares.group_by("arm", "budget").agg(pl.col("value").sum())["value"].unique().to_list() == [1.0]
     assert rows.equals(measured(Resume((30, 500), 2)))
     assert rows.schema == RESUME_SCHEMA
-    assert Resume().section(rows)["whole_history"]["at_hand"]["n"] == 1
+    assert Resume().section(rows, Means())["whole_history"]["at_hand"]["n"] == 1
     told = replace(talk().messages[4], content="write down https://example.org/notes/2026")
     said = tuple((one.role, one.content) for one in (*talk().messages[:4], told, talk().messages[5]))
     assert measured(Resume((500,), 3), said).is_empty()  # what somebody tells in the same turn is no probe
@@ -93,8 +92,8 @@ def test_what_cannot_be_measured_is_refused_or_noted() -> None:
         Resume(tasks=0)
     assert not Resume(budgets=()).is_measured(folding(), dataset())
     resume = Resume((100,), 2)
-    rows = resume.of_system(folding(), dataset(transcript(("Hello there.", "And good day."))), incidents=Counter())
-    assert resume.notes(rows) == [
+    rows = resume.rows(SystemReading(folding(), dataset(transcript(("Hello there.", "And good day.")))))
+    assert resume.notes(rows, SystemReading(folding(), dataset())) == [
         "resume: no assistant mentions again what was said before, so there was nothing to bring back"
     ]
 
@@ -116,7 +115,7 @@ def test_a_search_costs_what_it_shows_and_the_message_that_is_read() -> None:
     stops = played(folding(10_000), talk(), 1)
     stop = next(stops)
     said = {one.message_id: one for one in stop.said}
-    ways = RecallWays(stop.memory, stop.conversation_id, DEFAULT_RECALL, said)
+    ways = RecallWays(stop)
     way = ways.best(["m0"], ["harbour wall"], ())
     assert way is not None
     assert (way.steps, way.message_ids) == (2, ("m0",))

@@ -7,8 +7,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from eval.measures.compression import compressed, totals
+from eval.measures.means import Means
 from eval.measures.measure import MemoryReading
+from eval.measures.memory import Compression, compressed
 from eval.measures.retention import Retention
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
 from lcm.memory.memory import Memory
@@ -62,7 +63,7 @@ def reading(
 def measured(evidence: Sequence[int], budget: int = 10_000, threshold: float = 0.5) -> dict[str, float]:
     with folded() as memory:
         asked = [Query("q", "goats", minute(9))]
-        found = Retention([budget], threshold).of_queries(
+        found = Retention([budget], threshold).rows(
             reading(memory, asked, {"q": [f"talk:{i}" for i in evidence]}, memory.rank(asked))
         )
     return {name.removesuffix(f"@{budget}"): value for name, value in found.select("measure", "value").iter_rows()}
@@ -94,7 +95,7 @@ def test_a_context_is_of_the_conversation_that_the_query_names_or_of_the_last() 
         memory.ingest(transcript(LINES * 2, "later"))
         asked = [Query("named", "a", minute(20), conversation_id="talk"), Query("open", "a", minute(20))]
         evidence = {"named": ["talk:7"], "open": ["talk:7"]}
-        found = Retention([10_000]).of_queries(reading(memory, asked, evidence, memory.rank(asked)))
+        found = Retention([10_000]).rows(reading(memory, asked, evidence, memory.rank(asked)))
         found = found.filter(measure="verbatim@10000")
     assert dict(found.select("query_id", "value").iter_rows()) == {"named": 1, "open": 0}  # "later" was heard last
 
@@ -124,7 +125,7 @@ def recalled(memory: Memory, document_id: str, message_id: str) -> str:
     """Name the share that is 1 where one document is all that is shown and one message all that is sought."""
     asked = [Query("q", "goats", minute(9))]
     ranked = memory.rank(asked).head(1).with_columns(document_id=pl.lit(document_id))
-    found = Retention([9]).of_queries(reading(memory, asked, {"q": [message_id]}, ranked))
+    found = Retention([9]).rows(reading(memory, asked, {"q": [message_id]}, ranked))
     shares = found.filter(pl.col("measure").is_in(["verbatim@9", "summarised@9", "reachable@9"]), value=1)
     return shares["measure"].item()
 
@@ -182,7 +183,7 @@ def test_compression_counts_what_is_shown_and_what_can_be_reached() -> None:
     assert (row["messages"], row["context_items"], row["summaries"], row["depth"]) == (8, 4, 3, 1)
     assert row["fanout"] == pytest.approx((3 + 3 + 1) / 3)
     assert (row["normal"], row["confidence"], row["recoverability"]) == (3, 0.5, 1)
-    assert totals(rows)["ratio"] == raw / shown
+    assert Compression().section(rows, Means())["ratio"] == raw / shown
 
 
 def test_compression_counts_images_while_they_stand_in_the_context() -> None:

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
-from eval.measures.evidence_text import evidence_text
+from eval.measures.coverage import evidence_text
 from eval.measures.means import Means
-from eval.measures.measure import RunReading
+from eval.measures.measure import RunReading, SystemReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import DEFAULT_NAMES, Retrieval
 from eval.significance import bootstrap_means
@@ -66,7 +66,7 @@ def measured(
     documents = documents_of(covers)
     worded = documents.with_columns(text=pl.col("source_message_ids").list.join("\n"), kind=pl.lit("message"))
     texts = evidence_text(worded, data.queries, data).with_columns(workspace_id=pl.lit("default"))
-    found = Retrieval(names=names).of_run(RunReading(arm, run, documents, data, texts))
+    found = Retrieval(names=names).rows(RunReading(arm, run, documents, data, texts))
     return found.select(pl.lit(arm).alias("arm"), pl.all())
 
 
@@ -290,7 +290,8 @@ def test_where_judgements_say_what_was_looked_at_the_unjudged_share_is_reported(
         ("q1", "judged@4", 2 / 4),
     ]
     assert values.join(judged, on="measure", how="anti").equals(measured(names, {"q1": found}, data))
-    told = Retrieval(names=names).flags(judged, documents_of(SINGLE).with_columns(session_id=pl.lit("s")), pooled)
+    whole = SystemReading(system(), pooled, documents=documents_of(SINGLE).with_columns(session_id=pl.lit("s")))
+    told = Retrieval(names=names).notes(judged.with_columns(arm=pl.lit("system")), whole)
     assert told[0] == "nobody judged 50.0% of what the system's first 4 documents cover: it counts as not relevant"
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from eval.measures.rouge import ROUGE, ROUGE_MEASURES, rouge
+from eval.measures.memory import ROUGE, ROUGE_MEASURES, rouge
 
 
 def test_f1_and_recall_by_hand() -> None:

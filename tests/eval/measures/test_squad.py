@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.measures.squad import contained, exact_match, f1, words
+from eval.measures.answers import contained, exact_match, f1, words
 
 WORDS = st.sampled_from(["a", "the", "cat", "Cat.", "sat", "on", "7", "May", "-"])
 TEXTS = st.text(max_size=30) | st.lists(WORDS, max_size=8).map(" ".join)

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import polars as pl
 
-from eval.measures.measure import MemoryReading
-from eval.measures.staleness import STALENESS_SCHEMA, Staleness
+from eval.measures.means import Means
+from eval.measures.measure import MemoryReading, SystemReading
+from eval.measures.memory import STALENESS_SCHEMA, Staleness
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Decay
 from lcm.records.query import Query
@@ -19,7 +20,7 @@ def read(decay: Decay, years: float) -> pl.DataFrame:
     memory = Memory.open(system())
     memory.ingest(transcript())
     asked = [Query("q", "where is it", minute(60) + timedelta(days=365 * years))]
-    return Staleness(decay).of_memory(MemoryReading(memory, asked, pl.DataFrame(), {}, tiny()))
+    return Staleness(decay).rows(MemoryReading(memory, asked, pl.DataFrame(), {}, tiny()))
 
 
 def test_a_document_is_stale_once_it_is_weaker_than_the_threshold() -> None:
@@ -36,13 +37,15 @@ def test_a_document_is_stale_once_it_is_weaker_than_the_threshold() -> None:
 def test_the_list_is_summed_up_and_told() -> None:
     rows = pl.DataFrame({"document_id": ["a", "b", "c"], "strength": [0.1, 0.2, 0.9], "is_stale": [True, True, False]})
     measure = Staleness(Weibull())
-    assert measure.section(rows) == {"documents": 3, "stale": 2, "share": 2 / 3}
-    assert measure.notes(rows) == ["2 of 3 documents are stale: weaker than decay.stale_threshold"]
-    assert measure.section(rows.clear()) == {"documents": 0, "stale": 0, "share": 0.0}
+    assert measure.section(rows, Means()) == {"documents": 3, "stale": 2, "share": 2 / 3}
+    assert measure.notes(rows, SystemReading(system(), tiny())) == [
+        "2 of 3 documents are stale: weaker than decay.stale_threshold"
+    ]
+    assert measure.section(rows.clear(), Means()) == {"documents": 0, "stale": 0, "share": 0.0}
 
 
 def test_a_decay_that_knows_nothing_stale_lists_nothing_and_says_so() -> None:
     rows = read(NoDecay(), 10)
     assert rows.is_empty()
-    (note,) = Staleness(NoDecay()).notes(rows)
+    (note,) = Staleness(NoDecay()).notes(rows, SystemReading(system(), tiny()))
     assert note == "the decay calls no document stale: choose decay=weibull, or leave measures.staleness out"

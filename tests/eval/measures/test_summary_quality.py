@@ -10,13 +10,12 @@ import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, REFERENCES_SCHEMA, Dataset
 from eval.dataset.dialogsum import Dialogsum
-from eval.experiment.outcome import Outcome
-from eval.experiment.run_folder import write_run
+from eval.experiment.outcome import Outcome, write_run
 from eval.measures.means import Means
+from eval.measures.measure import SystemReading
+from eval.measures.memory import SummaryQuality, rouge
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.measures.rouge import rouge
-from eval.measures.summary_quality import SummaryQuality
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn
 from eval.replay.workspace_replay import Replay
@@ -74,7 +73,7 @@ def lossless(summarizer: Any) -> Lossless:
 def scored(dataset: Dataset, summarizer: Any) -> tuple[pl.DataFrame, Counter[str]]:
     """Rows of conversations, and what failed."""
     incidents = Counter[str]()
-    return QUALITY.of_system(system(compaction=lossless(summarizer)), dataset, incidents=incidents), incidents
+    return QUALITY.rows(SystemReading(system(compaction=lossless(summarizer)), dataset, incidents)), incidents
 
 
 def values_of(rows: pl.DataFrame) -> dict[tuple[str, str], list[float]]:

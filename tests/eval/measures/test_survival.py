@@ -10,16 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.measures.session_play import played
-from eval.measures.shown_facts import (
+from eval.measures.means import Means
+from eval.measures.measure import SystemReading
+from eval.measures.session_play import (
     SaidMessage,
     last_messages,
     oracle_selection,
+    played,
     said_message,
     truncated,
     whole_history,
 )
-from eval.measures.survival import STATES, SURVIVAL_SCHEMA, Survival
+from eval.measures.sessions import STATES, SURVIVAL_SCHEMA, Survival
 from lcm.compaction.facts.ledger import Ledger, standings
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.context.assembly.lossless import Lossless as LosslessAssembly
@@ -62,7 +64,7 @@ def dataset(*transcripts: Transcript) -> Dataset:
 
 
 def measured(survival: Survival, by: System, *transcripts: Transcript) -> pl.DataFrame:
-    return survival.of_system(by, dataset(*transcripts or [transcript(LINES)]), incidents=Counter())
+    return survival.rows(SystemReading(by, dataset(*transcripts or [transcript(LINES)])))
 
 
 def heard(lines: Sequence[str]) -> tuple[Ledger, list[SaidMessage]]:
@@ -137,7 +139,7 @@ def test_a_stop_knows_what_was_said_by_then_and_only_a_forced_one_compacts_what_
 def test_what_compaction_by_force_meets_is_counted_once() -> None:
     """`Silent` loses the one rule, once, in the first of three compactions."""
     incidents = Counter[str]()
-    Survival((500,), 3).of_system(folding(10_000), dataset(transcript(LINES)), incidents=incidents)
+    Survival((500,), 3).rows(SystemReading(folding(10_000), dataset(transcript(LINES)), incidents))
     assert incidents["a summary lost rules of the user"] == 1
 
 
@@ -145,12 +147,12 @@ def test_the_section_gives_the_end_of_each_conversation_that_states_something() 
     talks = (transcript(LINES, "one"), transcript(LINES[:2], "two"), transcript(["hm", "yes"], "three"))
     rows = measured(Survival((500,), 2), folding(), *talks)
     assert set(rows["conversation_id"]) == {"one", "two"}
-    section = Survival().section(rows)
+    section = Survival().section(rows, Means())
     assert section.keys() == {"system@500", "last_n@500", "truncate@500", "oracle@500", "whole_history"}
     assert section["whole_history"]["retained"]["n"] == 2
     at_end = rows.filter(arm="system", kind="all", measure="facts").sort("cycle").group_by("conversation_id").last()
     assert section["system@500"]["facts"]["value"] == at_end["value"].mean()
-    assert Survival().section(rows.clear()) == {}
+    assert Survival().section(rows.clear(), Means()) == {}
 
 
 def test_what_cannot_be_measured_is_refused() -> None:
@@ -199,18 +201,22 @@ def test_the_arms_pay_for_a_message_what_a_context_pays() -> None:
 def test_contexts_over_their_budget_enlarged_or_without_a_summary_are_noted() -> None:
     """A summary of two short messages costs more than these."""
     narrow, wide = Survival((5, 4000), 1), Survival((4000,), 1)
-    over, tail = narrow.notes(measured(narrow, folding()))
+    whole = SystemReading(folding(), dataset(transcript(LINES)))
+    over, tail = narrow.notes(measured(narrow, folding()), whole)
     assert "1 of 1 at 5 (on average " in over
     assert "4,000" not in over
     assert "in 1 of the contexts over their budget what is always shown" in tail
     rows = measured(wide, folding(), transcript(LINES[:4]))
     cost = values(rows, arm="system", kind="all")["context_tokens"]
     assert cost > values(rows, arm="whole_history", kind="all")["context_tokens"]
-    (note,) = wide.notes(rows)
+    (note,) = wide.notes(rows, whole)
     assert f"whole history: 1 of 1 at 4,000 (on average {cost:,.0f});" in note
-    assert wide.notes(measured(wide, folding())) == []
-    without = measured(wide, system(assembly=LosslessAssembly(TOKENS, fresh_tail_count=1)))
-    assert wide.notes(without) == ["survival: no context held a summary: compaction made none, or no budget let one in"]
+    assert list(wide.notes(measured(wide, folding()), whole)) == []
+    loose = system(assembly=LosslessAssembly(TOKENS, fresh_tail_count=1))
+    assert list(wide.notes(measured(wide, loose), replace(whole, system=loose))) == [
+        "survival: no context held a summary: compaction made none, or no budget let one in",
+        "survival: compaction=none is chosen, which folds nothing: try compaction=lossless assembly=lossless",
+    ]
 
 
 def test_what_costs_just_the_budget_fits_and_filler_is_what_states_nothing() -> None:

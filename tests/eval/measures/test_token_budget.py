@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from eval.dataset.dataset import QUOTATIONS_SCHEMA, Dataset
 from eval.dataset.own import Own
-from eval.judging.estimate import estimated
-from eval.measures.evidence_text import evidence_text
+from eval.judging.judgements import estimated
+from eval.measures.coverage import evidence_text
 from eval.measures.measure import REPORT_TOKENS, RunReading
 from eval.measures.retrieval import Retrieval
 from lcm.errors import LcmError
@@ -67,7 +67,7 @@ def found(
     run = frame.head(len(ranked)).with_columns(stands_for=instead)
     asked = [*(f"recall@{budget}t" for budget in budgets), *names]
     retrieval = Retrieval(names=asked, levels=["message"])
-    values = retrieval.of_run(RunReading("system", run, frame, data, texts))
+    values = retrieval.rows(RunReading("system", run, frame, data, texts))
     by_name = dict(values.select("measure", "value").iter_rows())
     return [by_name[name] for name in asked]
 

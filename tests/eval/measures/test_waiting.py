@@ -1,13 +1,14 @@
 """How long turns wait, by arithmetic in sight."""
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 import pytest
 
-from eval.measures.waiting import ASYNCHRONOUS, SYNCHRONOUS, WAITING_SCHEMA, Waiting
+from eval.measures.means import Means
+from eval.measures.measure import SystemReading
+from eval.measures.sessions import ASYNCHRONOUS, SYNCHRONOUS, WAITING_SCHEMA, Waiting
 from lcm.compaction.scheduling import Asynchronous, ReplayedTime
 from lcm.compaction.work import NoCompaction
 from lcm.errors import DatasetError
@@ -18,6 +19,7 @@ from tests.support.workspaces import LINES, transcript
 
 CALL_S = 2.5
 """Of the summarizer: a turn, of a minute in these transcripts, is set to a second."""
+WHOLE = SystemReading(folding(), dataset())
 TALK = [f"{line}. {line}, as I said before" for line in LINES * 3]
 
 
@@ -28,11 +30,13 @@ def scheduled(hard_tokens: int = 10_000, **time: Any) -> System:
 
 
 def measured(system: System) -> pl.DataFrame:
-    return Waiting().of_system(system, dataset(transcript(TALK)), incidents=Counter())
+    return Waiting().rows(SystemReading(system, dataset(transcript(TALK))))
 
 
 def values(system: System, arm: str) -> dict[str, float | None]:
-    return {name: entry["value"] for name, entry in Waiting().section(measured(system))[arm].items()}
+    section = Waiting().section(measured(system), Means())
+    assert section is not None
+    return {name: entry["value"] for name, entry in section[arm].items()}
 
 
 def test_a_synchronous_turn_waits_for_every_call_and_an_asynchronous_one_for_none() -> None:
@@ -42,7 +46,7 @@ def test_a_synchronous_turn_waits_for_every_call_and_an_asynchronous_one_for_non
     assert all(seconds >= CALL_S and seconds % CALL_S == 0 for seconds in waited)
     assert not rows.filter(arm=ASYNCHRONOUS)["waited_seconds"].sum()
     assert values(scheduled(), ASYNCHRONOUS)["compacted"] > 1
-    assert Waiting().notes(rows) == []
+    assert Waiting().notes(rows, WHOLE) == []
 
 
 def test_percentiles_are_over_turns() -> None:
@@ -51,7 +55,9 @@ def test_percentiles_are_over_turns() -> None:
         schema=WAITING_SCHEMA,
         orient="row",
     )
-    told = {name: entry["value"] for name, entry in Waiting().section(rows)[SYNCHRONOUS].items()}
+    section = Waiting().section(rows, Means())
+    assert section is not None
+    told = {name: entry["value"] for name, entry in section[SYNCHRONOUS].items()}
     assert told == {
         "mean": 5.0,
         "p50": 5.0,
@@ -77,9 +83,9 @@ def test_a_lower_hard_threshold_waits_more_and_lets_contexts_grow_less() -> None
 def test_notes_say_why_nothing_waited_or_that_the_background_was_never_ready() -> None:
     system = scheduled()
     never = replace(system, compaction=replace(system.compaction, leaf_chunk_tokens=100_000))  # type: ignore[type-var]
-    (note,) = Waiting().notes(measured(never))
+    (note,) = Waiting().notes(measured(never), WHOLE)
     assert "none made a summary due" in note
-    (note,) = Waiting().notes(measured(scheduled(seconds_a_turn=0.0)))
+    (note,) = Waiting().notes(measured(scheduled(seconds_a_turn=0.0)), WHOLE)
     assert note.startswith("waiting: of 1 plans in the background none was ready before its talk ended: ")
     assert values(scheduled(seconds_per_call=1e6), ASYNCHRONOUS)["unfinished"] == 1
 
@@ -88,7 +94,7 @@ def test_notes_say_why_nothing_waited_or_that_the_background_was_never_ready() -
 def test_where_nothing_is_scheduled_nothing_is_measured(system: System) -> None:
     assert not Waiting().is_measured(system, dataset())
     assert measured(system).is_empty()
-    assert Waiting().section(measured(system)) == {}
+    assert Waiting().section(measured(system), Means()) is None
 
 
 def test_alone_it_is_refused_where_nothing_is_scheduled() -> None:

@@ -11,8 +11,7 @@ from eval.dataset.own import Own
 from eval.questions.evidence import LocatedFile, locate
 from eval.questions.files import QuestionsFile
 from eval.questions.question import Evidence, Question
-from eval.questions.quotation import copies, holding
-from eval.questions.searched_text import searched_texts
+from eval.questions.quotation import copies, holding, searched_texts
 from eval.questions.sessions import Sessions
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units

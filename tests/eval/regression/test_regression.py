@@ -10,11 +10,8 @@ import polars as pl
 import pytest
 
 from eval.measures.names import EXTERNAL_MEMORY
-from eval.regression.gate import GatedComparison
-from eval.regression.junit import junit
-from eval.regression.markdown import markdown
-from eval.regression.regression import Regression
-from eval.regression.wording import headline
+from eval.regression.regression import GatedComparison, Regression
+from eval.regression.report import headline, junit, markdown
 from lcm.errors import LcmError
 from tests.support.run_folders import side
 

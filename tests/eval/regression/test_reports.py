@@ -12,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from eval.regression.gate import GatedComparison
-from eval.regression.junit import junit
-from eval.regression.markdown import markdown
-from eval.regression.regression import Regression
-from eval.regression.regression_folder import write_regression
+from eval.regression.regression import GatedComparison, Regression
+from eval.regression.report import junit, markdown, write_regression
 from tests.support.run_folders import side
 
 LIMITS = {"recall@10": {"tolerance": 0.01, "detectable": 0.05}}

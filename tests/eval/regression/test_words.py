@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.regression.markdown import markdown
-from eval.regression.words import with_words
+from eval.regression.regression import with_words
+from eval.regression.report import markdown
 from lcm.records.conversation import Message, Transcript
 from tests.eval.regression.test_reports import compared
 

@@ -1,6 +1,6 @@
 """The tables of what answers are worth."""
 
-from eval.report.answer_tables import answer_tables
+from eval.report.run_tables import answer_tables
 
 TOLD = {"value": 0.5, "n": 2, "low": 0.0, "high": 1.0}
 

@@ -3,8 +3,8 @@
 import polars as pl
 
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.ladder.ladder import best_documents
-from eval.report.asked_insight import insight_of
+from eval.ladder.explanation import best_documents
+from eval.report.insight import insight_of
 from lcm.retrieval.ranking.stages.selection import Diversity, Limit
 from pipelines.config import building
 from tests.eval.ladder.test_explanation import ALIKE

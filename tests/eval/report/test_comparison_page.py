@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from eval.comparison.side import Side
 from eval.report.comparison_page import differences
-from eval.report.parts import Notes, Table
+from eval.report.page import Notes
+from eval.run import Run
+from eval.table import Table
 
 
-def side(name: str, config: Mapping[str, Any]) -> Side:
-    return Side(name, Path(name), {}, pl.DataFrame(), pl.DataFrame(), {}, config)
+def side(name: str, config: Mapping[str, Any]) -> Run:
+    return Run(Path(name), name, summary={}, config=config)
 
 
 def test_settings_of_the_system_are_told_apart_from_how_it_was_measured() -> None:

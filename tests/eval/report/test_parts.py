@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.report.figure import Interval, Place, intervals, lines, scatter, shares
-from eval.report.packing import Blocks, parted
-from eval.report.page import rendered
-from eval.report.parts import Cell, Facts, Notes, ReportPage, Section, Source, Table
+from eval.report.page import Blocks, Facts, Notes, ReportPage, Section, Source, parted, rendered
 from eval.report.system_flow import differing, system_flow
+from eval.table import Cell, Table, titled
 
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7 * 7 }} \u202eabc\u2028 \"'`javascript:alert(1)"
@@ -90,7 +89,7 @@ def test_points_stand_where_their_numbers_are() -> None:
 
 
 def test_the_policy_names_the_very_style_and_script_of_the_page() -> None:
-    table = Table(HOSTILE, (HOSTILE, "n"), [(Cell(HOSTILE, "better", HOSTILE), HOSTILE)])
+    table = Table(titled(HOSTILE, ("n",)), [(Cell(HOSTILE, tone="better", note=HOSTILE), HOSTILE)], HOSTILE)
     parts = [table, Facts([(HOSTILE, HOSTILE)]), Notes([HOSTILE]), Source(HOSTILE, HOSTILE)]
     page = rendered(ReportPage("run", HOSTILE, [HOSTILE], [Section("a", HOSTILE, parts, HOSTILE)], HOSTILE))
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
@@ -129,7 +128,7 @@ def test_what_is_off_is_not_drawn() -> None:
 
 
 def external(*command: str) -> dict[str, object]:
-    transport = {"_target_": "eval.external.stdio.Stdio", "command": list(command)}
+    transport = {"_target_": "eval.external.process.Stdio", "command": list(command)}
     return {
         "embedder": {"_target_": "lcm.retrieval.embedder.hashing.Hashing", "dim": 384},
         "external": transport,

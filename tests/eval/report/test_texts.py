@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
+from eval.report.explorer import Texts
 from eval.report.insight import StoredDocument
-from eval.report.packing import Blocks
-from eval.report.texts import Texts
+from eval.report.page import Blocks
 from tests.support.workspaces import LINES, transcript
 
 SAID = transcript(LINES)

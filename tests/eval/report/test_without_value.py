@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.comparison.side import read_side
-from eval.report.column import columns_of_run, queries_of
-from eval.report.comparison_page import categories, curves
-from eval.report.curves import rank_curves
+from eval.comparison.pairing import comparable
+from eval.report.comparison_page import categories
 from eval.report.figure import lines
-from eval.report.parts import Cell, Figure, Table
-from eval.report.run_page import run_page
+from eval.report.page import Figure
+from eval.report.ranking import columns_of_run, queries_of, rank_curves
+from eval.report.run_page import curves, run_page
+from eval.table import Table
 from tests.support.run_folders import write_run_folder
 
 VALUES: Sequence[float | None] = [1.0, 1.0, 0.0, None]
@@ -61,10 +61,10 @@ def test_curves_beside_each_other_are_over_the_questions_that_both_answered(part
 
 
 def test_kinds_of_question_are_over_those_that_all_answered(partly: Path, tmp_path: Path) -> None:
-    ours = read_side(folder(tmp_path / "ours", [1.0, 1.0, 0.0, 1.0]), "ours")
-    section = categories(ours, [ours, read_side(partly, "theirs")], "recall@10", is_cost=False)
+    ours = comparable(folder(tmp_path / "ours", [1.0, 1.0, 0.0, 1.0]), "ours")
+    section = categories(ours, [ours, comparable(partly, "theirs")], "recall@10", is_cost=False)
     assert section is not None
     (table,) = section.parts
     assert isinstance(table, Table)
-    assert [row[:2] for row in table.rows] == [("one", "2"), ("other", "1")]
-    assert [row[3] for row in table.rows] == [Cell("1.000", "", "0.000"), Cell("0.000", "", "0.000")]
+    assert [row[:2] for row in table.rows] == [["one", 2], ["other", 1]]
+    assert [(row[3].value, row[3].note) for row in table.rows] == [(1.0, "0.000"), (0.0, "0.000")]

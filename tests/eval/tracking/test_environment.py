@@ -2,8 +2,8 @@
 
 import pytest
 
-from eval.tracking.environment import quieten
-from eval.tracking.mlflow_log import Mlflow, _Place
+from eval.tracking.mlflow_log import Mlflow, _Connection
+from eval.tracking.place import quieten
 
 NAMES = ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME")
 
@@ -49,5 +49,5 @@ def test_mlflow_prints_no_addresses_and_waits_as_long_as_it_is_told(monkeypatch:
 
 def test_the_address_of_a_run_is_among_runs() -> None:
     """Else the viewer shows it among the traces of an application."""
-    where = Mlflow(uri="http://127.0.0.1:9/")._where("abc", _Place(None, "7"))
+    where = Mlflow(uri="http://127.0.0.1:9/")._where("abc", _Connection(None, "7"))
     assert where.endswith(": http://127.0.0.1:9/#/experiments/7/runs/abc?workflowType=machine_learning")

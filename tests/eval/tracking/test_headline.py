@@ -3,11 +3,8 @@
 from eval.measures.names import CONTEXT_MEASURES
 from eval.measures.retention import Retention
 from eval.measures.retrieval import DEFAULT_NAMES
-from eval.sweep.changed import changed_measures
-from eval.sweep.results import PointResult
-from eval.tracking.entry import metrics
-from eval.tracking.headline import headline_measures
-from pipelines.views.terminal import compared_by
+from eval.study.results import PointResult, changed_measures, compared_by
+from eval.tracking.entry import headline_measures, metrics
 
 USUAL = [*DEFAULT_NAMES, *(f"session.{name}" for name in DEFAULT_NAMES if name[-1] != "t" and "tokens" not in name)]
 CONTEXTS = [f"{kind}@{budget}" for budget in Retention().budgets for kind in CONTEXT_MEASURES]

@@ -6,7 +6,7 @@ from pathlib import Path
 from mlflow.exceptions import MlflowException
 from sqlalchemy.exc import OperationalError
 
-from eval.tracking.refusal import reason_of
+from eval.tracking.place import reason_of
 
 
 def refused_by_a_read_only(database: Path) -> sqlite3.Error:

@@ -20,13 +20,11 @@ import polars as pl
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from eval.experiment.run_folder import read_summary, write_summary
-from eval.experiment.times import times_ms
 from eval.measures.retrieval import DEFAULT_NAMES
-from eval.tracking.entry import measure_name, metric_name
-from eval.tracking.local_database import alone
+from eval.run import read_summary, times_ms, write_summary
+from eval.tracking.entry import metric_name, note
 from eval.tracking.mlflow_log import Mlflow
-from eval.tracking.naming import note
+from eval.tracking.place import alone
 from eval.tracking.tracking import TrackingError
 from lcm.faults import is_of_machine
 from pipelines import cli
@@ -294,7 +292,7 @@ def test_tracking_none_logs_nowhere(logged: Logged, lcm: Lcm) -> None:  # noqa: 
 
 def test_a_metric_leads_back_to_its_measure() -> None:
     metrics = [metric_name(name) for name in NAMES]
-    assert [measure_name(name) for name in metrics] == NAMES
+    assert [name.replace("_at_", "@") for name in metrics] == NAMES
     assert not [name for name in metrics if "@" in name], "which MLflow cannot write"
 
 

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from eval.measures.measure import RunReading
+from eval.measures.measure import Measure, RunReading
 
 
 @dataclass(frozen=True, slots=True)
-class MyMeasure:
+class MyMeasure(Measure):
     """`sessions@k`: the sessions that the first k documents come from, one value a query that was answered."""
+
+    subject = "rankings"
+    of_arms = True
 
     cutoffs: Sequence[int] = (1, 2)
 
@@ -21,7 +24,7 @@ class MyMeasure:
     def value_names(self) -> list[str]:
         return [f"sessions@{k}" for k in self.cutoffs]
 
-    def of_run(self, reading: RunReading) -> pl.DataFrame:
+    def rows(self, reading: RunReading) -> pl.DataFrame:
         sessions = reading.documents.select("workspace_id", "document_id", "session_id")
         answers = reading.run.join(sessions, on=["workspace_id", "document_id"], maintain_order="left")
         return pl.concat(

@@ -1,21 +1,23 @@
 """A measure of time of one's own: how long the embedder takes for one text."""
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from eval.dataset.dataset import Dataset
-from eval.measures.measure import Direction
-from lcm.memory.system import System
+from eval.measures.means import Means
+from eval.measures.measure import Measure, SystemReading
+from eval.measures.names import Direction
 from lcm.records.query import Query
 
 
 @dataclass(frozen=True, slots=True)
-class MyTiming:
+class MyTiming(Measure):
     """The median of so many calls, in milliseconds; `queries` = 0 times none."""
+
+    subject = "system"
+    is_of_time = True
 
     queries: int = 5
 
@@ -31,16 +33,13 @@ class MyTiming:
     def chosen(self, queries: Sequence[Query]) -> list[Query]:
         return list(queries[: self.queries])
 
-    def is_measured(self, system: System, dataset: Dataset) -> bool:
-        return False
-
-    def of_system(self, system: System, dataset: Dataset, *, incidents: Counter[str]) -> pl.DataFrame:
+    def rows(self, reading: SystemReading) -> pl.DataFrame:
         seconds = []
-        for query in self.chosen(dataset.queries):
+        for query in self.chosen(reading.dataset.queries):
             started = time.perf_counter()
-            system.embedder.embed([query.text], "query")
+            reading.system.embedder.embed([query.text], "query")
             seconds.append(time.perf_counter() - started)
         return pl.DataFrame({"ms": [1000 * one for one in seconds]}, schema={"ms": pl.Float64})
 
-    def section(self, rows: pl.DataFrame) -> dict[str, dict[str, float]]:
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, float]]:
         return {"embed_one": {"p50_ms": float(rows["ms"].quantile(0.5) or 0.0), "n": len(rows)}} if len(rows) else {}

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.table import Table
 
 from pipelines.cli import PIPELINES
-from pipelines.views.output import Output, as_json
+from pipelines.views.output import as_json
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.looked_at import NO_CONTEXTS, SHOWN, SWEPT, copied
 
@@ -93,23 +92,6 @@ def test_an_error_is_a_document_too(lcm: Lcm) -> None:
         assert lcm(*asked).stdout == ""
 
 
-@pytest.mark.parametrize(
-    ("cell", "number"),
-    [
-        ("12", 12), ("1,234,567", 1234567), ("-0.077", -0.077), ("+.5", 0.5), ("37%", 0.37), ("12.5 %", 0.125),
-        ("-", None), ("", None), ("1.2 MiB", "1.2 MiB"), ("1,2", "1,2"), ("[.1 .2]", "[.1 .2]"), (".", "."),
-    ],
-)  # fmt: skip
-def test_a_cell_of_a_column_of_numbers_is_a_number(cell: str, number: object) -> None:
-    table = Table("name")
-    table.add_column("value", justify="right")
-    table.add_row("12", cell)
-    heard = Output()
-    heard.hear(table)
-    assert heard.tables == [{"columns": ["name", "value"], "rows": [["12", number]]}]
-    assert type(heard.tables[0]["rows"][0][1]) is type(number)
-
-
 def test_what_is_no_number_is_null_for_a_program() -> None:
     assert json.loads(as_json({"a": [float("nan"), float("inf"), 0.1]})) == {"a": [None, None, 0.1]}
     assert "NaN" not in as_json(float("nan"))
@@ -118,3 +100,4 @@ def test_what_is_no_number_is_null_for_a_program() -> None:
 def test_a_table_is_columns_and_rows(lcm: Lcm, here: Path) -> None:
     table = json.loads(lcm("doctor", "a.db", "--json").stdout)["tables"][0]
     assert len({len(row) for row in [table["columns"], *table["rows"]]}) == 1
+    assert {type(row[table["columns"].index("found")]) for row in table["rows"]} == {int}

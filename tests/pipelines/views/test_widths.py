@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eval.experiment.run_folder import directions, read_summary
-from eval.report.contexts import UNCHANGED
-from pipelines.views.terminal import show_run
+from eval.report.run_tables import UNCHANGED
+from eval.run import directions, read_summary
+from pipelines.views.runs import show_run
 from tests.pipelines.conftest import Finished
 
 Show = Callable[..., str]

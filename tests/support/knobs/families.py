@@ -59,7 +59,7 @@ ANSWERS = {
     "measures/answers:answers.answering.rank_discount": 5.0,
     "measures/answers:answers.budget_tokens": 20,
     "measures/answers:answers.judge": {
-        "_target_": "eval.answering.judge.Judge",
+        "_target_": "eval.answering.Judge",
         "language_model": "${language_model}",
     },
     "measures/answers:answers.reads": "context",

@@ -27,7 +27,17 @@ def rescored(
     fallback_ratio: float,
     spared_kinds: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Give the rows new scores in [0, 1], best first.
+    """Give the rows new scores in [0, 1], best first; arguments as of `new_scores`."""
+    return best_first(beside(frame, [pl.Series("score", new_scores(frame, formula, fallback_ratio, spared_kinds))]))
+
+
+def new_scores(
+    frame: pl.DataFrame,
+    formula: Callable[[Columns], Numbers],
+    fallback_ratio: float,
+    spared_kinds: Sequence[str] = (),
+) -> Numbers:
+    """New scores in [0, 1], of the rows as they stand.
 
     Args:
         frame: candidates.
@@ -39,9 +49,7 @@ def rescored(
     score = columns.numbers("score")
     with np.errstate(all="ignore"):
         clamped = clamp01(formula(columns), fallback_ratio * score)
-    if spared_kinds:
-        clamped = np.where(columns.are("kind", *spared_kinds), score, clamped)
-    return best_first(beside(frame, [pl.Series("score", clamped)]))
+    return np.where(columns.are("kind", *spared_kinds), score, clamped) if spared_kinds else clamped
 
 
 def clamp01(value: Numbers, fallback: Numbers) -> Numbers:
@@ -164,15 +172,14 @@ class MinMax:
         return is_unit or not any(contract_of(stage).reads_unit_scores for stage in behind)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        return beside(frame, [pl.Series("score", _scaled(frame), nan_to_null=True)])
+        return beside(frame, [pl.Series("score", self.scores(frame), nan_to_null=True)])
 
-
-def _scaled(frame: pl.DataFrame) -> Numbers:
-    score, queries = Columns(frame).numbers("score"), query_numbers(frame)
-    least, greatest = of_queries(np.fmin, score, queries), of_queries(np.fmax, score, queries)
-    spread = greatest - least
-    is_spread = spread > 0
-    return np.where(is_spread, (score - least) / np.where(is_spread, spread, 1.0), 1.0)
+    def scores(self, frame: pl.DataFrame) -> Numbers:
+        score, queries = Columns(frame).numbers("score"), query_numbers(frame)
+        least, greatest = of_queries(np.fmin, score, queries), of_queries(np.fmax, score, queries)
+        spread = greatest - least
+        is_spread = spread > 0
+        return np.where(is_spread, (score - least) / np.where(is_spread, spread, 1.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +247,9 @@ class DecayBoost:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return rescored(frame, self._boosted, FALLBACK_RATIO, self.spared_kinds)
+
+    def scores(self, frame: pl.DataFrame) -> Numbers:
+        return new_scores(frame, self._boosted, FALLBACK_RATIO, self.spared_kinds)
 
     def _boosted(self, columns: Columns) -> Numbers:
         return columns.numbers("score") * self.decay.multiplier(columns)

@@ -54,6 +54,11 @@ class Limit:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         return best(frame, self.n)
 
+    @property
+    def first_by_score(self) -> int:
+        """How many rows of each query it lets through, by nothing but their scores."""
+        return self.n
+
     def reasons(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         """Of what is dropped, how many are let through."""
         dropped = with_rank(best_first(frame)).filter(pl.col("rank") > self.n)

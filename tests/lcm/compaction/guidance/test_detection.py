@@ -16,7 +16,7 @@ BOUND = 0.85
 @pytest.fixture(scope="module")
 def measuring(root: Path) -> ModuleType:
     """The script that makes the tables of docs/guidance.md."""
-    spec = importlib.util.spec_from_file_location("guidance_detection", root / "docs/experiments/guidance_detection.py")
+    spec = importlib.util.spec_from_file_location("guidance_detection", root / "experiments/guidance_detection.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.measures.ranked_messages import with_near_duplicates
+from eval.measures.coverage import with_near_duplicates
 from lcm.memory.memory import Memory
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
