@@ -30,7 +30,7 @@ from typing import Any
 import yaml
 
 from eval.dataset.dataset import generated_label
-from eval.run import CONFIG, SUMMARY, commit, point_record, read_config, read_summary, write_json
+from eval.run import CONFIG, SUMMARY, Run, commit, point_record, read_summary, write_json
 from eval.study.settings import check_pick
 from eval.study.sweep import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
@@ -42,19 +42,22 @@ from lcm.given import plain_bytes
 from lcm.plugins.settings.environment import daemon_environment, rendered, variables
 from lcm.plugins.settings.tables import ABSENT, TABLES, Table, at, check, named_table
 from lcm.plugins.settings.translation import differences, written
-from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.config import building, command_line, composition, conf_folder, contracts
 from pipelines.config.arguments import told_apart
-from pipelines.config.preset_choices import Choices, RestoredConfig
-from pipelines.config.preset_config import (
+from pipelines.config.presets import (
     RECALL,
+    Choices,
+    RestoredConfig,
+    check_name,
     composed_of,
     hash_of,
     override,
     restored_choices,
     system_groups,
     with_references,
+    write_choices,
+    write_provenance,
 )
-from pipelines.config.preset_folder import check_name, write_choices, write_provenance
 from pipelines.config.trust import today
 from pipelines.steps.plugin_reach import keys_of_memory, lost_keys, not_expressible, reach
 from pipelines.views.terminal import kept, say, show_table
@@ -273,7 +276,7 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
         command = command_line.command(overrides)
         plain = [override for override in command.overrides if _group(override) != RECALL]
         config = composition.composed(plain)
-        building.refuse_unused(config, plain)
+        contracts.refuse_unused(config, plain)
         resolved = building.resolved(config)
         if searching := [override for override in command.overrides if _group(override) == RECALL]:
             resolved[RECALL] = with_references(searching, RECALL)[RECALL]
@@ -309,11 +312,10 @@ def _kind(folder: Path) -> str:
 
 
 def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> ExportSource:
-    summary = read_summary(folder)
-    path = folder / CONFIG
-    if not path.is_file():
+    run = Run(folder)
+    summary, config = run.summary, run.config
+    if not config:
         raise LcmError(f"{folder} has no {CONFIG}: name the folder of a run, or of an exported preset")
-    config = read_config(folder)
     if summary.get("kind") == "preset":
         kept = _provenance(folder / "provenance.json")
         summary = {key: kept[key] for key in ("commit", "dataset", "measures", "interval") if kept[key]}

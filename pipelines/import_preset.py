@@ -20,7 +20,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.run import CONFIG, SUMMARY, leaves, read_config
+from eval.run import SUMMARY, Run, leaves
 from lcm.errors import LcmError
 from lcm.given import read_whole
 from lcm.plugins.settings.environment import settings
@@ -28,8 +28,10 @@ from lcm.plugins.settings.tables import ABSENT, TABLES, VERSIONS, Table, at, mis
 from lcm.plugins.settings.translation import ImportedSettings, differences, read
 from pipelines.config import conf_folder
 from pipelines.config.arguments import told_apart
-from pipelines.config.preset_config import (
+from pipelines.config.presets import (
+    PROVENANCE,
     RECALL,
+    check_name,
     composed_of,
     hash_of,
     override,
@@ -37,7 +39,6 @@ from pipelines.config.preset_config import (
     searched,
     with_references,
 )
-from pipelines.config.preset_folder import PROVENANCE, check_name
 from pipelines.config.trust import check_settable, today
 from pipelines.export import YAML, ExportSource, export
 from pipelines.views.terminal import kept, say
@@ -158,7 +159,8 @@ def imported_preset(path: Path) -> ImportedPreset:
 
 def _hash_today(folder: Path) -> str | None:
     """The hash of what was exported, where components have another name than they had then."""
-    return hash_of(today(read_config(folder))) if (folder / CONFIG).is_file() else None
+    config = Run(folder).config
+    return hash_of(today(config)) if config else None
 
 
 def _untold(path: Path) -> int:

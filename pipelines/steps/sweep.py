@@ -13,7 +13,8 @@ from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
-from eval.run import POINT, SUMMARY, config_hash, directions, point_record, read_summary
+from eval.measures.measure import timed
+from eval.run import POINT, SUMMARY, Run, config_hash, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
 from eval.study.results import PointResult, compared_by
@@ -24,10 +25,11 @@ from lcm.faults import counting, made_again
 from lcm.plugins.settings.tables import Table, named_table
 from lcm.redaction import redacted
 from pipelines.config import building, command_line
+from pipelines.config.check import WrongOverridesError
 from pipelines.config.command_line import Command, Multirun
-from pipelines.config.composition import CompositionCache, CompositionError
-from pipelines.config.idle import alike_notes
-from pipelines.config.refusal import with_other_reasons
+from pipelines.config.composition import CompositionCache
+from pipelines.config.conf_folder import EVALUATE
+from pipelines.config.contracts import alike_notes, with_other_reasons
 from pipelines.steps.interruption import exit_code
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import READ, Point, PointJob, parts_of, reason_of, run_points, told_of_external
@@ -137,7 +139,7 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
             point = _built(overrides, label, compositions.composed(overrides), overrides)
             points.setdefault(point.name, point)
         except LcmError as refused:
-            error = with_other_reasons(refused) if isinstance(refused, CompositionError) else refused
+            error = with_other_reasons(refused, EVALUATE) if isinstance(refused, WrongOverridesError) else refused
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
     if errors:
@@ -205,6 +207,11 @@ def _notes_before(points: Sequence[Point], plugin: Table | None) -> Iterator[str
     """
     some = _with_every_value(points)
     yield from (f"note: {note}" for note in alike_notes({point.label: point.config for point in some}, READ))
+    if timing := timed(points[0].parts["measures"]):
+        yield (
+            f"note: {', '.join(timing)}: timed once for all points that differ in weights, rates and thresholds alone "
+            "(numbers with a decimal point)"
+        )
     if plugin is not None:
         plain = [point.plain for point in some]
         keys = keys_of_memory([one for point in some for one in point.label.split(" ")], plain[0])
@@ -294,7 +301,7 @@ def _result(point: Point, folder: Path, failed: Mapping[str, str], settings: Map
     summary = None if error else kept.summary()
     if summary is None and error is None:
         error = "it was not finished"
-    told = {} if summary is None else directions(kept.path)
+    told = {} if summary is None else Run(kept.path).directions
     return PointResult(point.name, redacted(point.label), settings, summary, error, told)
 
 
