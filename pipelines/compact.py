@@ -46,8 +46,8 @@ from lcm.memory.session import MessagePreparer
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import in_few_lines, without_formats
 from lcm.transcript.recorded_file import RecordedFile
-from pipelines.config import building, command_line
-from pipelines.config.changed import changed
+from pipelines.config import building, command_line, contracts
+from pipelines.config.presets import changed
 from pipelines.ingest import FORMATS, NOTHING_SAID
 from pipelines.steps.point import refuse_absent_model
 from pipelines.views.progress import progress
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError(f"{replay}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
     paths, config, ours = _expanded(command.words), command.config, {**_OURS, **command.own}
     into, triggers, number = _checked(ours)
-    building.refuse_unused(config, command.overrides, "compact", _ROOTS)
+    contracts.refuse_unused(config, command.overrides, "compact", _ROOTS)
     executor, tracking, parts = _built(config)
     settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)

@@ -42,10 +42,10 @@ from eval.tracking.tracking import Log
 from lcm.errors import LcmError
 from lcm.faults import refused
 from lcm.plugins.settings.tables import named_table
-from pipelines.config import building, conf_folder
+from pipelines.config import building, conf_folder, contracts
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
-from pipelines.config.idle import idle_note
+from pipelines.config.contracts import idle_note
 from pipelines.config.trust import check_settable
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import dataset_of, parts_of
@@ -127,7 +127,7 @@ def _checked(
             try:
                 point = configs.config(assignment)
                 building.build(point, "memory")
-                building.refuse_unused(point, configs.overrides(assignment))
+                contracts.refuse_unused(point, configs.overrides(assignment))
                 idle[idle_note(point)] = None
             except LcmError as error:
                 absent = [one for one in searched.dimensions if f"{one.key}: no such key" in str(error)]
