@@ -39,7 +39,7 @@ from lcm.redaction import redacted, redacted_record
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
 CONTROLS = "control_"
-"""Begins the names of tables that have of the control arms what others have of the system, and `read_arms` of both."""
+"""Begins the names of tables that have of the control arms what others have of the system, and `Run.arms` of both."""
 ENVIRONMENT = "environment.json"
 POINT = "point.json"
 PAGE = "report.html"
@@ -407,6 +407,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
         raise LcmError(f"{path} is not as lcm writes it ({error}); {_AGAIN}") from error
     _SOUND.add(known)
     return summary
+
+
+def folder_kind(folder: Path) -> str | None:
+    """What a folder holds, by its summary: run, sweep, study and so on; None where it holds nothing complete."""
+    return str(read_summary(folder).get("kind", "run")) if (folder / SUMMARY).is_file() else None
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None, where_there: Sequence[str] = ()) -> pl.DataFrame:

@@ -29,7 +29,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
-from eval.regression.regression import GatedComparison, Regression, limit_of, with_words
+from eval.regression.regression import GatedComparison, Regression, limits_of, with_words
 from eval.regression.report import MARKDOWN, write_regression
 from eval.run import leaves
 from eval.tracking.tracking import Tracking
@@ -110,7 +110,7 @@ def _regression(config: DictConfig) -> Regression:
     for measure, settings in measures.items() if isinstance(measures, dict) else ():
         try:
             if settings is not None:
-                limit_of(str(measure), settings)
+                limits_of(str(measure), settings)
         except ValueError as error:
             raise LcmError(f"regress.{error}") from None
     regression: Regression = building.build(config, "regress")
