@@ -32,7 +32,7 @@ from lcm.consent import OWN
 from lcm.derived import SUM, checked, is_listed, seal, unsealed
 from lcm.encoding import from_yaml
 from lcm.errors import LcmError
-from lcm.files import private, write_text, written_whole
+from lcm.files import from_here, private, write_text, written_whole
 from lcm.given import plain_bytes
 from lcm.redaction import redacted, redacted_record
 
@@ -163,7 +163,7 @@ class Run:
             f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         )
         told = means_table("arm", arms, names, costs, own=SYSTEM_ARM)
-        notes = (*summary["notes"], *summary["flags"], str(self.folder))
+        notes = (*summary["notes"], *summary["flags"], f"kept in {from_here(self.folder)}")
         return replace(told, caption=caption, notes=notes)._repr_html_()
 
     def having(self, name: str, **known: Any) -> Self:

@@ -1,5 +1,6 @@
 """Evaluates one workspace of a dataset: replays its transcripts, ranks its queries for every arm, reads its memory."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -134,6 +135,11 @@ class WorkspaceResult:
         return self.ranked[arm].with_columns(**named).select(list(RUN_SCHEMA))
 
 
+Times = dict[str, Made]
+"""What was timed, by the work that it took."""
+_FRACTION = re.compile(r"-?\d+\.\d+(e[+-]?\d+)?|-?\d+e[+-]?\d+|-?inf|nan")
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceEvaluator:
     """Evaluates the workspaces of a dataset, one at a time; what was found before comes from the cache.
@@ -152,6 +158,8 @@ class WorkspaceEvaluator:
     """Where stages are kept, so that only what changes is worked out again; None = nowhere. The numbers are equal."""
     asked: frozenset[str] | None = None
     """Ids of the queries that are asked; None = all. Replays are those of all, and answers to some are not kept."""
+    times: "Times | None" = None
+    """Times of the points before, which those that do the same work take over; None = each is timed."""
     rankings: Mapping[str, Ranker] = field(init=False)
     """Arm -> what it ranks with; the system's own stands first, under `SYSTEM_ARM`."""
     evidence: Mapping[str, Sequence[str]] = field(init=False)
@@ -253,6 +261,8 @@ class WorkspaceEvaluator:
                     found = answers if one is None else ranked[one][-1]
                     make = self._measured(checkpoint, measure, checkpoint.queries or queries, found, one)
                     key = keys.measured(name, number, one)
+                    if measure.is_of_time and external is None:
+                        make = self._timed_once(measure, workspace, make)
                     frame, survived = stages.frame("measured", key, make, in_memory=True)
                     named = [] if one is None else [pl.lit(one).alias("arm")]
                     measured.setdefault(name, []).append(frame.select(*named, pl.all()))
@@ -274,6 +284,19 @@ class WorkspaceEvaluator:
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
             external=external,
         )
+
+    def _timed_once(self, measure: Measure, workspace: str, make: Callable[[], Made]) -> Callable[[], Made]:
+        """Once for all points of a sweep that do the same work."""
+        times = self.times
+        key = None if times is None else _identified(lambda identity: [workspace, *self._work(measure, identity)])
+        if times is None or key is None:
+            return make
+        return lambda: times[key] if key in times else times.setdefault(key, make())
+
+    def _work(self, measure: Measure, identity: Fingerprint) -> Any:
+        """What tells apart how long an answer takes: all settings but weights, rates, thresholds and other numbers with
+        a decimal point, which change what is answered and not how much is done for it."""
+        return _without_fractions(identity.of([self.system, self.replay, measure])), self.dataset.digest
 
     def _asked(self, checkpoints: Iterator[ReplayCheckpoint]) -> Iterator[ReplayCheckpoint]:
         """The checkpoints at which a query is asked that is not left out, and the last."""
@@ -409,6 +432,15 @@ def _identified(inputs: Callable[[Fingerprint], Any]) -> str | None:
         return digest(inputs(identity), identity.modules)
     except Unidentified:
         return None
+
+
+def _without_fractions(told: Any) -> Any:
+    """What tells a part from others, without its numbers that are not whole."""
+    if isinstance(told, dict):
+        return {name: _without_fractions(one) for name, one in told.items()}
+    if isinstance(told, list):
+        return [_without_fractions(one) for one in told]
+    return "" if isinstance(told, str) and _FRACTION.fullmatch(told) else told
 
 
 def _of(part: Any) -> Callable[[Fingerprint], Any]:

@@ -3,7 +3,7 @@ one reads in it: by ranks, and by tokens."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import polars as pl
 
@@ -17,6 +17,18 @@ _MOST = 8
 _OF_CONTEXTS = "retained"
 _NO_GUIDE = ("oracle", "random", "last_n", "whole_history")
 """Arms that bound what is possible, and from whose rankings nothing is learnt."""
+
+
+class RankedDocument(NamedTuple):
+    """A document that a query was answered with; fields as the columns of `ShownRanking.ranking`."""
+
+    workspace_id: str
+    document_id: str
+    rank: int
+    score: float | None
+    source_message_ids: Sequence[str] | None
+    twin_message_ids: Sequence[str] | None
+    tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +56,11 @@ class ShownRanking:
         valued = self.values.filter(pl.col("measure").is_in(of_rankings))
         return queries.join(valued, on="query_id", how="semi", maintain_order="left")
 
-    def by_query(self) -> dict[str, list[dict[str, Any]]]:
+    def by_query(self) -> dict[str, list[RankedDocument]]:
         """Query id -> its documents, best first."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in self.ranking.sort("rank").iter_rows(named=True):
-            found.setdefault(row["query_id"], []).append(row)
+        found: dict[str, list[RankedDocument]] = {}
+        for query_id, *row in self.ranking.sort("rank").select("query_id", *RankedDocument._fields).rows():
+            found.setdefault(query_id, []).append(RankedDocument(*row))
         return found
 
 

@@ -27,10 +27,10 @@ from eval.study.settings import DEFAULT, TRIAL_FOLDERS
 from eval.study.sweep import point_of, read_points
 from eval.table import counted
 from lcm.errors import LcmError
+from lcm.files import from_here
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
 from pipelines.steps.runs import config_of, dataset_of_run, repeated_run
-from pipelines.views.output import from_here
 
 _log = logging.getLogger(__name__)
 _MOST_TEXT = 12 << 20

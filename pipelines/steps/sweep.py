@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
+from eval.measures.measure import timed
 from eval.run import POINT, SUMMARY, Run, config_hash, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
@@ -205,6 +206,11 @@ def _notes_before(points: Sequence[Point], plugin: Table | None) -> Iterator[str
     """
     some = _with_every_value(points)
     yield from (f"note: {note}" for note in alike_notes({point.label: point.config for point in some}, READ))
+    if timing := timed(points[0].parts["measures"]):
+        yield (
+            f"note: {', '.join(timing)}: timed once for all points that differ in weights, rates and thresholds alone "
+            "(numbers with a decimal point)"
+        )
     if plugin is not None:
         plain = [point.plain for point in some]
         keys = keys_of_memory([one for point in some for one in point.label.split(" ")], plain[0])
