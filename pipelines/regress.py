@@ -28,10 +28,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from eval.configuration import leaves
 from eval.dataset.dataset import Dataset
 from eval.regression.regression import GatedComparison, Regression, limits_of, with_words
 from eval.regression.report import MARKDOWN, write_regression
-from eval.run import leaves
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line

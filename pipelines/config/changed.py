@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.run import leaves
+from eval.configuration import leaves
 from pipelines.config.building import BESIDE, as_written
 from pipelines.config.composition import composed_whole, parsed, without_hydra
 from pipelines.config.conf_folder import groups

@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.run import config_hash
+from eval.configuration import config_hash
 from lcm.plugins.settings.tables import VERSIONS, Table
 from lcm.plugins.settings.translation import ImportedSettings, applied
 from pipelines.config import building, composition, conf_folder

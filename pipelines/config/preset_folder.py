@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from eval.run import CONFIG, leaves, write_json, write_summary
+from eval.configuration import leaves
+from eval.run import CONFIG, write_json, write_summary
 from lcm.errors import LcmError
 from lcm.files import write_text
 from pipelines.config.preset_choices import Reference, RestoredConfig
