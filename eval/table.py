@@ -180,15 +180,15 @@ class Table:
             for row in self.cells
         )
         notes = Markup("").join(Markup("<li>{}</li>").format(shown(note)) for note in self.notes)
+        caption = shown(self.caption)
         return Markup(
-            '<div class="wide" tabindex="0" role="region" aria-label="{caption}">\n'
-            '<table role="table"{stacked}>\n{named}'
+            '<div class="wide" tabindex="0"{region}>\n<table role="table"{stacked}>\n{caption}'
             '<thead role="rowgroup"><tr role="row">{heads}</tr></thead>\n'
             '<tbody role="rowgroup">\n{rows}</tbody>\n</table>\n</div>{notes}'
         ).format(
-            caption=shown(self.caption),
-            named=Markup("<caption><span>{}</span></caption>\n").format(shown(self.caption)) if self.caption else "",
+            region=Markup(' role="region" aria-label="{}"').format(caption) if caption else "",
             stacked=Markup(' class="stacked"') if words > 1 else "",
+            caption=Markup("<caption><span>{}</span></caption>\n").format(caption) if caption else "",
             heads=heads,
             rows=rows,
             notes=Markup('\n<ul class="notes">{}</ul>').format(notes) if notes else "",

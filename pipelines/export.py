@@ -42,19 +42,22 @@ from lcm.given import plain_bytes
 from lcm.plugins.settings.environment import daemon_environment, rendered, variables
 from lcm.plugins.settings.tables import ABSENT, TABLES, Table, at, check, named_table
 from lcm.plugins.settings.translation import differences, written
-from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.config import building, command_line, composition, conf_folder, contracts
 from pipelines.config.arguments import told_apart
-from pipelines.config.preset_choices import Choices, RestoredConfig
-from pipelines.config.preset_config import (
+from pipelines.config.presets import (
     RECALL,
+    Choices,
+    RestoredConfig,
+    check_name,
     composed_of,
     hash_of,
     override,
     restored_choices,
     system_groups,
     with_references,
+    write_choices,
+    write_provenance,
 )
-from pipelines.config.preset_folder import check_name, write_choices, write_provenance
 from pipelines.config.trust import today
 from pipelines.steps.plugin_reach import keys_of_memory, lost_keys, not_expressible, reach
 from pipelines.views.terminal import kept, say, show_table
@@ -273,7 +276,7 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
         command = command_line.command(overrides)
         plain = [override for override in command.overrides if _group(override) != RECALL]
         config = composition.composed(plain)
-        building.refuse_unused(config, plain)
+        contracts.refuse_unused(config, plain)
         resolved = building.resolved(config)
         if searching := [override for override in command.overrides if _group(override) == RECALL]:
             resolved[RECALL] = with_references(searching, RECALL)[RECALL]

@@ -24,7 +24,7 @@ FORBIDDEN = {
     "pipelines": {"tests"},
 }
 ONLY_IN = {
-    "hydra": {f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "hydra_speed")},
+    "hydra": {f"pipelines.config.{name}" for name in ("check", "command_line", "composition", "overrides")},
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
     "mcp": {"lcm.plugins.mcp_server", "eval.external.mcp"},

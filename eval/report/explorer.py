@@ -10,9 +10,17 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.ladder.losses import REASONS
-from eval.report.insight import FoldedConversation, Insight, MessageLadder, ShownContext, StoredDocument
 from eval.report.page import Blocks, parted
-from eval.report.ranking import RankedDocument, ShownRanking, shown_measures
+from eval.report.ranking import (
+    FoldedConversation,
+    Insight,
+    MessageLadder,
+    RankedDocument,
+    ShownContext,
+    ShownRanking,
+    StoredDocument,
+    shown_measures,
+)
 from lcm.records.context import ContextItem
 from lcm.records.conversation import Message
 from lcm.redaction import redacted

@@ -184,36 +184,29 @@ def _quality(summary: Mapping[str, Any], shown: Sequence[str], directions: Mappi
     if not summary["counts"].get("judged_queries") or not shown:
         return None
     arms: dict[str, Measures] = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
-    first = shown[0]
-    rows = _intervals(arms, first)
-    table = _table(
-        f"Means over judged questions; below each its {summary['interval']['confidence']:.0%} bootstrap interval",
-        "arm", arms, shown, directions,
-    )  # fmt: skip
-    figure = Figure(
-        f"{first} of the system and of its control arms",
-        intervals(rows, f"{first} by arm; the table below tells the numbers"),
-    )
+    caption = f"Means over judged questions; below each its {summary['interval']['confidence']:.0%} bootstrap interval"
+    figure = _intervals(f"{shown[0]} of the system and of its control arms", arms, shown[0])
     lead = "Control arms rank the very same documents: random and last n are the floor, oracle is the ceiling."
-    return Section("quality", "How good it is", [figure, table], lead)
+    return Section("quality", "How good it is", [figure, _table(caption, "arm", arms, shown, directions)], lead)
 
 
 def _categories(summary: Mapping[str, Any], shown: Sequence[str], directions: Mapping[str, str]) -> Section | None:
     groups = summary.get("categories") or {}
     if not groups or not shown:
         return None
-    first = shown[0]
-    figure = intervals(_intervals(groups, first, own=None), f"{first} by category; the table below tells the numbers")
+    figure = _intervals(f"{shown[0]} by category", groups, shown[0])
     table = _table("The system's means, by category", "category", groups, shown, directions)
-    return Section("categories", "By kind of question", [Figure(f"{first} by category", figure), table])
+    return Section("categories", "By kind of question", [figure, table])
 
 
-def _intervals(rows: Mapping[str, Measures], measure: str, own: str | None = SYSTEM_ARM) -> list[Interval]:
-    return [
-        Interval(label, entry["value"], entry["low"], entry["high"], own is None or label == own)
+def _intervals(words: str, rows: Mapping[str, Measures], measure: str) -> Figure:
+    """A dot and a whisker for each row; the system's own, where there is one, stands out."""
+    drawn = [
+        Interval(label, entry["value"], entry["low"], entry["high"], label == SYSTEM_ARM or SYSTEM_ARM not in rows)
         for label, measures in rows.items()
         if (entry := measures.get(measure)) is not None and entry["value"] is not None
     ]
+    return Figure(words, intervals(drawn, f"{words}; the table below tells the numbers"))
 
 
 def _table(

@@ -35,10 +35,10 @@ from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.protocols.models import ReadsModel
 from lcm.retrieval.embedder.cache import CachedEmbedder
-from pipelines.config import building
-from pipelines.config.changed import asked_of
-from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
-from pipelines.config.idle import idle_note
+from pipelines.config import building, contracts
+from pipelines.config.composition import CONFIGURATION_ERRORS, explain
+from pipelines.config.contracts import idle_note
+from pipelines.config.presets import asked_of
 
 PARTS = ("dataset", "distractors", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
 """What the configuration builds."""
@@ -65,7 +65,7 @@ def parts_of(config: DictConfig, overrides: Sequence[str] | None = None) -> dict
         PARTS,
         measures,
         lambda parts: refuse_timing(parts["executor"], parts["measures"]),
-        lambda _: None if overrides is None else building.refuse_unused(config, overrides),
+        lambda _: None if overrides is None else contracts.refuse_unused(config, overrides),
         lambda _: building.flag(config, "cache"),
         lambda _: building.flag(config, "report") if "report" in config else None,  # of an older run it is not
     )

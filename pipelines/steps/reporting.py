@@ -16,9 +16,8 @@ from eval.measures.names import SYSTEM_ARM
 from eval.regression.report import read_regression
 from eval.report.comparison_page import comparison_page, regression_page
 from eval.report.explorer import Explorer, Texts
-from eval.report.insight import Insight, insight_of
 from eval.report.page import PAGE, ReportPage, write_page
-from eval.report.ranking import ShownRanking, columns_of_run, queries_of
+from eval.report.ranking import Insight, ShownRanking, columns_of_run, insight_of, queries_of
 from eval.report.run_page import about, run_page
 from eval.report.study_page import study_page, sweep_page
 from eval.run import Run, read_summary

@@ -19,9 +19,9 @@ from eval.study.point import PointFolder, origin_of, point_name
 from eval.study.settings import TRIAL_FOLDERS
 from eval.study.sweep import numbered_point, point_of
 from lcm.errors import LcmError
-from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.config import building, command_line, composition, conf_folder, contracts
+from pipelines.config.check import meant
 from pipelines.config.command_line import Command
-from pipelines.config.suggestion import meant
 from pipelines.steps.point import evaluated, parts_of, told_of_external
 
 SHARED = ("dataset", "judgements", *SETTINGS)
@@ -258,7 +258,7 @@ def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> Dic
     """The configuration that overrides describe, with what they do not name of `SHARED` taken from another."""
     named = _names(overrides)
     config = composition.composed([*([] if "arms" in named else ["arms=none"]), *overrides])
-    building.refuse_unused(config, overrides)
+    contracts.refuse_unused(config, overrides)
     measures = {override.partition("=")[0].split(".")[1] for override in overrides if _is_of_measure(override)}
     with open_dict(config):
         if shared is not None and "experiment" not in named:
