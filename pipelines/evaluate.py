@@ -89,7 +89,7 @@ def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> Mappin
         with progress() as show:
             summary = measured(command.config, experiment, folder, show, command.overrides)
             page = reported(folder, show, experiment.evaluator.dataset) if command.config.report else ""
-        show_run(summary, folder, directions_of(experiment.evaluator.measures), against_controls(folder, summary))
+        show_run(summary, folder, directions_of(experiment.evaluator.measures), against_controls(Run(folder)))
         log_and_report(log, folder)
     if page:
         say(page)

@@ -30,7 +30,7 @@ from typing import Any
 import yaml
 
 from eval.dataset.dataset import generated_label
-from eval.run import CONFIG, SUMMARY, commit, point_record, read_config, read_summary, write_json
+from eval.run import CONFIG, SUMMARY, Run, commit, point_record, read_summary, write_json
 from eval.study.settings import check_pick
 from eval.study.sweep import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
@@ -309,11 +309,10 @@ def _kind(folder: Path) -> str:
 
 
 def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> ExportSource:
-    summary = read_summary(folder)
-    path = folder / CONFIG
-    if not path.is_file():
+    run = Run(folder)
+    summary, config = run.summary, run.config
+    if not config:
         raise LcmError(f"{folder} has no {CONFIG}: name the folder of a run, or of an exported preset")
-    config = read_config(folder)
     if summary.get("kind") == "preset":
         kept = _provenance(folder / "provenance.json")
         summary = {key: kept[key] for key in ("commit", "dataset", "measures", "interval") if kept[key]}

@@ -95,7 +95,7 @@ def _compared(asked: SidesAsked, regression: Regression) -> tuple[GatedCompariso
     comparison = regression.compare(baseline, candidate)
     if not comparison.shows_rankings:
         return comparison, None
-    dataset, missing = dataset_at_hand(baseline.folder)
+    dataset, missing = dataset_at_hand(baseline)
     return (with_words(comparison, dataset) if dataset else comparison.noting(missing)), dataset
 
 

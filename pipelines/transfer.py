@@ -34,7 +34,6 @@ from typing import Any, Literal, NamedTuple, cast
 from eval.comparison.pairing import Pairing
 from eval.comparison.transfer import JSON, told_measures, transferred, write_transfer
 from eval.external.session import Told
-from eval.measures.names import EXTERNAL_MEMORY
 from eval.run import Run
 from eval.table import Column, number, signed
 from lcm.errors import LcmError
@@ -290,12 +289,7 @@ def _require_told(asked: TransferRequest, default: Exported, tuned: Exported) ->
 
 
 def _notes(tuned: Exported, here: Run, there: Sequence[Run], memory: Told) -> list[str]:
-    notes = [
-        f"{side.name}: {flag}"
-        for side in there
-        for flag in side.summary.get("flags", ())
-        if flag.startswith(EXTERNAL_MEMORY)
-    ]
+    notes = [f"{side.name}: {flag}" for side in there for flag in side.of_external]
     notes += [f"{side.name}: survived: {side.incidents}" for side in there if side.incidents]
     plugin, version = tuned.provenance["plugin"], tuned.provenance["version"]
     if memory.name == plugin and memory.version not in ("", version):

@@ -153,7 +153,7 @@ def _costs(comparison: Comparison) -> Iterator[tuple[str, list[Place]]]:
     if tokens is not None and tokens != comparison.by:
         costs[tokens] = [one.means[tokens]["value"] if tokens in one.means else None for one in comparison.standings]
     costs["ms a live question, median"] = [
-        one.latency_ms["p50_ms"] if one.latency_ms else None for one in comparison.standings
+        one.side.latency_ms["p50_ms"] if one.side.latency_ms else None for one in comparison.standings
     ]
     for cost, values in costs.items():
         points = [

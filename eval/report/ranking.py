@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -21,7 +20,7 @@ from eval.ladder.losses import FOUND, LATE, NO_MISS, Asked, Traced, asked_again,
 from eval.measures.measure import MemoryReading
 from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, kind_of
 from eval.measures.retention import Retention
-from eval.run import directions, read_arms, read_table
+from eval.run import Run
 from lcm.memory.memory import Memory
 from lcm.records.context import Context
 from lcm.records.query import Query
@@ -225,6 +224,18 @@ _NO_GUIDE = ("oracle", "random", "last_n", "whole_history")
 """Arms that bound what is possible, and from whose rankings nothing is learnt."""
 
 
+class RankedDocument(NamedTuple):
+    """A document that a query was answered with; fields as the columns of `ShownRanking.ranking`."""
+
+    workspace_id: str
+    document_id: str
+    rank: int
+    score: float | None
+    source_message_ids: Sequence[str] | None
+    twin_message_ids: Sequence[str] | None
+    tokens: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class ShownRanking:
     """What one system answered to every question, and what that is worth."""
@@ -250,29 +261,26 @@ class ShownRanking:
         valued = self.values.filter(pl.col("measure").is_in(of_rankings))
         return queries.join(valued, on="query_id", how="semi", maintain_order="left")
 
-    def by_query(self) -> dict[str, list[dict[str, Any]]]:
+    def by_query(self) -> dict[str, list[RankedDocument]]:
         """Query id -> its documents, best first."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in self.ranking.sort("rank").iter_rows(named=True):
-            found.setdefault(row["query_id"], []).append(row)
+        found: dict[str, list[RankedDocument]] = {}
+        for query_id, *row in self.ranking.sort("rank").select("query_id", *RankedDocument._fields).rows():
+            found.setdefault(query_id, []).append(RankedDocument(*row))
         return found
 
 
-def columns_of_run(
-    folder: Path, name: str, insight: Insight | None = None, *, with_arms: bool = True
-) -> list[ShownRanking]:
-    """The system of a run, and the control arms that another ranking can be learnt from."""
-    values = _shown(read_arms(folder, "per_query", ["arm", "query_id", "measure", "value"], controls=with_arms))
-    values = values.filter(pl.col("value").is_finite())
-    run = _run(folder, with_arms)
+def columns_of_run(run: Run, insight: Insight | None = None, *, with_arms: bool = True) -> list[ShownRanking]:
+    """The system of a run, under the run's name, and the control arms that another ranking can be learnt from."""
+    read = run.arms if with_arms else run.frame
+    values = _shown(read("per_query", ["arm", "query_id", "measure", "value"])).filter(pl.col("value").is_finite())
+    ranked = _ranked(run, with_arms)
     arms = [arm for arm in values["arm"].unique(maintain_order=True) if arm != SYSTEM_ARM]
-    better = directions(folder)
     return [
         ShownRanking(
-            name if arm == SYSTEM_ARM else arm,
+            run.name if arm == SYSTEM_ARM else arm,
             values.filter(arm=arm).select("query_id", "measure", "value"),
-            run.filter(arm=arm).drop("arm"),
-            better,
+            ranked.filter(arm=arm).drop("arm"),
+            run.directions,
             insight if arm == SYSTEM_ARM else None,
         )
         for arm in (SYSTEM_ARM, *(arms if with_arms else ()))
@@ -294,10 +302,10 @@ def shown_measures(columns: Sequence[ShownRanking]) -> list[str]:
     return [name for name in (*usual, *answers, *contexts) if name is not None][:_MOST] or sorted(known)[:_MOST]
 
 
-def queries_of(folder: Path) -> pl.DataFrame:
+def queries_of(run: Run) -> pl.DataFrame:
     """The questions of a run: query_id, workspace_id, conversation_id, category, text, asked_at, evidence."""
     wanted = ["query_id", "workspace_id", "category", "text", "evidence"]
-    table = read_table(folder / "queries.parquet", wanted, ["conversation_id", "asked_at"])
+    table = run.frame("queries", wanted, ["conversation_id", "asked_at"])
     return _filled(table, {"conversation_id": pl.String(), "asked_at": pl.String()})
 
 
@@ -321,17 +329,16 @@ _RANKING_SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-def _run(folder: Path, with_arms: bool) -> pl.DataFrame:
+def _ranked(run: Run, with_arms: bool) -> pl.DataFrame:
     """Rows of `_RANKING_SCHEMA`; none where the folder does not hold the rankings."""
-    if not all((folder / name).is_file() for name in ("run.parquet", "documents.parquet")):
+    if not all((run.folder / name).is_file() for name in ("run.parquet", "documents.parquet")):
         return pl.DataFrame(schema=_RANKING_SCHEMA)
     columns = ["arm", "workspace_id", "query_id", "document_id", "rank", "score"]
-    run = _shown(read_arms(folder, "run", columns, ["stands_for"], controls=with_arms))
-    known = ["workspace_id", "document_id", "source_message_ids"]
-    documents = read_table(folder / "documents.parquet", known, ["tokens"])
-    joined = run.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
-    if "stands_for" in run.columns:
-        twins = _twins(run, documents)
+    ranked = _shown((run.arms if with_arms else run.frame)("run", columns, ["stands_for"]))
+    documents = run.frame("documents", ["workspace_id", "document_id", "source_message_ids"], ["tokens"])
+    joined = ranked.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
+    if "stands_for" in ranked.columns:
+        twins = _twins(ranked, documents)
         joined = joined.join(twins, on=["arm", "query_id", "document_id"], how="left", maintain_order="left")
     return _filled(joined, _RANKING_SCHEMA).select(list(_RANKING_SCHEMA))
 

@@ -29,7 +29,7 @@ from eval.report.run_tables import (
     timing_tables,
 )
 from eval.report.system_flow import system_flow
-from eval.run import CONFIG, read_config, read_summary, read_table
+from eval.run import CONFIG, Run
 from eval.shape import sections
 from eval.table import Cell, Measures, Row, Table, counted, means_table, sentence, titled
 from eval.tracking.entry import run_name
@@ -51,30 +51,29 @@ _MEANT = (
     "summarised: at least half of a message's words stand, in order, in a summary or a recalled document that covers "
     "it; reachable: one covers it with fewer"
 )
+_BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
+"""Headings where no summary was made."""
 _NO_SUMMARY = (
     "No summary was made here: what counts as summarised or reachable is a message of which a recalled document, "
     "mostly a passage, holds a part"
 )
 
 
-def run_page(
-    folder: Path, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None
-) -> ReportPage:
+def run_page(run: Run, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None) -> ReportPage:
     """A page without its explorer, which is packed into its blocks.
 
     Args:
         card: of the dataset, where it is known.
     """
-    summary = read_summary(folder)
+    summary = run.summary
     dataset = summary["dataset"]
-    config = read_config(folder) if (folder / CONFIG).is_file() else None
     shown = first_measures(summary["measures"])
     directions = columns[0].directions
     told = [
         section
         for section in (
-            _what(config, summary),
-            *conversation_sections(folder, summary),
+            _what(run.config, summary),
+            *conversation_sections(run),
             dataset_section(summary, card),
             _quality(summary, shown, directions),
             _categories(summary, shown, directions),
@@ -85,14 +84,14 @@ def run_page(
             _latency(summary),
             _others(summary),
             survived(summary),
-            configuration(folder),
+            configuration(run.folder),
         )
         if section is not None and section.parts
     ]
     return ReportPage(
         kind="run",
-        title=run_name(summary, folder, is_nested=False),
-        headline=_headline(folder, summary, shown),
+        title=run_name(summary, run.folder, is_nested=False),
+        headline=_headline(run, shown),
         sections=told,
         label=generated_label(dataset),
     )
@@ -136,9 +135,10 @@ def configuration(folder: Path) -> Section | None:
     return Section("configuration", "To repeat it", parts) if parts else None
 
 
-def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) -> list[str]:
+def _headline(run: Run, shown: Sequence[str]) -> list[str]:
+    summary = run.summary
     judged, first = summary["counts"].get("judged_queries"), next(iter(shown), None)
-    against = [f"{sentence(line)}." for line in against_controls(folder, summary)]
+    against = [f"{sentence(line)}." for line in against_controls(run)]
     if first is None or not judged:
         told = conversation_headline(summary) or against
         return told or ["No question is judged: there is nothing to say of its quality."]
@@ -150,8 +150,8 @@ def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) ->
     return [f"{first} is {entry['value']:.3f}{bounds}, over {over}.", *against]
 
 
-def _what(config: Mapping[str, Any] | None, summary: Mapping[str, Any]) -> Section | None:
-    if config is None:
+def _what(config: Mapping[str, Any], summary: Mapping[str, Any]) -> Section | None:
+    if not config:
         return Section(
             "system", "What was run", [Notes(["The folder has no config.yaml: nothing is known of the system."])]
         )
@@ -296,15 +296,15 @@ def _others(summary: Mapping[str, Any]) -> Section | None:
     return Section("others", "What else was measured", parts) if parts else None
 
 
-def conversation_sections(folder: Path, summary: Mapping[str, Any]) -> list[Section]:
+def conversation_sections(run: Run) -> list[Section]:
     """One of each such measure: its curve over budgets, means of every arm; of facts also by compaction and kind."""
     found = []
-    for name, arms in of_conversations(summary).items():
+    for name, arms in of_conversations(run.summary).items():
         table = conversations_table("arm@budget", arms)
         means = replace(table, caption="Means over conversations, with their intervals")
         parts: list[Part] = [_budget_curve(arms, _FIRST[name]), means]
         if name == "survival":
-            parts += _of_facts(read_table(folder / "survival.parquet"))
+            parts += _of_facts(run.frame("survival"))
         found.append(Section(name, _TITLES[name], parts, _LEADS[name]))
     return found
 
@@ -438,7 +438,9 @@ def contexts_section(summary: Mapping[str, Any]) -> Section | None:
         parts.append(Notes([*told, f"{sentence(_MEANT)}.", *([] if done.get("summaries") else [f"{_NO_SUMMARY}."])]))
         parts.append(_curve(measures, budgets))
     if (table := contexts_table(summary)) is not None:
-        parts.append(replace(table, caption="By budget, in the assembly's own tokens"))
+        named = {} if done.get("summaries") else _BY_DOCUMENTS
+        columns = [replace(one, title=named.get(one.title, one.title)) for one in table.columns]
+        parts.append(replace(table, columns=columns, caption="By budget, in the assembly's own tokens"))
     if done.get("summaries"):
         parts.append(Facts([(name.replace("_", " "), _plain(value)) for name, value in done.items()]))
     return Section("contexts", "What a model would be shown", parts) if parts else None
