@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -264,8 +265,17 @@ class ShownRanking:
     def by_query(self) -> dict[str, list[RankedDocument]]:
         """Query id -> its documents, best first."""
         found: dict[str, list[RankedDocument]] = {}
-        for query_id, *row in self.ranking.sort("rank").select("query_id", *RankedDocument._fields).rows():
-            found.setdefault(query_id, []).append(RankedDocument(*row))
+        named = ["workspace_id", "document_id"]
+        each = self.ranking.unique(named).select(*named, "source_message_ids", "tokens")
+        documents = {(workspace, name): (sources, tokens) for workspace, name, sources, tokens in each.iter_rows()}
+        ranked = self.ranking.sort("rank")
+        twins = ranked["twin_message_ids"]
+        held = repeat(None, len(ranked)) if twins.null_count() == len(ranked) else twins.to_list()
+        rows = ranked.select("query_id", *named, "rank", "score").iter_rows()
+        for (query_id, workspace, name, rank, score), of_twins in zip(rows, held, strict=True):
+            sources, tokens = documents[workspace, name]
+            row = RankedDocument(workspace, name, rank, score, sources, of_twins, tokens)
+            found.setdefault(query_id, []).append(row)
         return found
 
 
