@@ -31,7 +31,7 @@ from experiments.random_mixes import (
 )
 from experiments.random_mixes import choices as choices_mixed
 from pipelines.config import building
-from pipelines.config.readers import parts_read
+from pipelines.config.contracts import parts_read
 from pipelines.steps.point import READ
 from tests.support.knobs.knob import KNOBS, Knob
 from tests.support.knobs.reasons import REASONS

@@ -31,9 +31,9 @@ from eval.dataset.sample import Sample
 from eval.experiment.outcome import Outcome
 from eval.measures.names import SYSTEM_ARM
 from lcm.errors import LcmError
-from pipelines.config import building, conf_folder
-from pipelines.config.composition import quoted
-from pipelines.config.idle import idle_note
+from pipelines.config import building, contracts, conf_folder
+from pipelines.config.overrides import quoted
+from pipelines.config.contracts import idle_note
 from pipelines.steps.point import experiment_of
 from tests.support.composing import composed
 
@@ -194,7 +194,7 @@ class Runner:
 
 def _run(asked: Mapping[str, Any], workspace: str) -> Result:
     config = laid(asked)
-    building.refuse_unused(config, written(asked))
+    contracts.refuse_unused(config, written(asked))
     outcome = experiment_of(config, _dataset(workspace)).run(lambda *_: None)
     notes = [note for note in (idle_note(config), *outcome.flags) if note]
     return Result(_digest(outcome), tuple(notes))

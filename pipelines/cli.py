@@ -139,7 +139,7 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
     if "--version" in arguments:
         return tell(f"lcm {__version__}")
     if name not in PIPELINES:
-        from pipelines.config.suggestion import meant
+        from pipelines.config.check import meant
 
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}{meant(name, PIPELINES)}")
     if is_json and name in _TELLS_JSON:
@@ -226,9 +226,12 @@ def fail(message: str, code: int = BAD_INPUT) -> int:
 
 
 def _explained(error: Exception) -> int:
-    from lcm import faults
     from lcm.errors import LcmError
-    from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
+
+    if isinstance(error, LcmError) and error.__cause__ is None:  # most mistakes, told before anything is imported
+        return fail(str(error))
+    from lcm import faults
+    from pipelines.config.composition import CONFIGURATION_ERRORS, explain
 
     if faults.is_of_machine(error):
         return fail(explain(error), MACHINE_FAULT)

@@ -36,9 +36,10 @@ from eval.batch.replay import ReplayParts, Triggers, require_no_admission
 from eval.batch.report import REPORT, contexts_note, incidents_of, read_rows, tells_of, write_compaction_run
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sources import Shard, deciding_settings, shards_of
+from eval.configuration import config_hash
 from eval.executor import Executor, FailedItem
 from eval.mirror import Mirror, origin_of
-from eval.run import config_hash, write_frame
+from eval.run import write_frame
 from eval.table import Column
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
@@ -46,8 +47,8 @@ from lcm.memory.session import MessagePreparer
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import in_few_lines, without_formats
 from lcm.transcript.recorded_file import RecordedFile
-from pipelines.config import building, command_line
-from pipelines.config.changed import changed
+from pipelines.config import building, command_line, contracts
+from pipelines.config.presets import changed
 from pipelines.ingest import FORMATS, NOTHING_SAID
 from pipelines.steps.point import refuse_absent_model
 from pipelines.views.progress import progress
@@ -106,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError(f"{replay}: a batch is not replayed; write triggers=per_turn or triggers=at_end")
     paths, config, ours = _expanded(command.words), command.config, {**_OURS, **command.own}
     into, triggers, number = _checked(ours)
-    building.refuse_unused(config, command.overrides, "compact", _ROOTS)
+    contracts.refuse_unused(config, command.overrides, "compact", _ROOTS)
     executor, tracking, parts = _built(config)
     settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)
@@ -115,9 +116,8 @@ def main(arguments: Sequence[str]) -> int:
             files = [file for file in recorded_files(paths) if into.resolve() not in file.path.resolve().parents]
             if not files:
                 raise LcmError("no file to take in: name transcripts, or folders that hold some")
-            workers = getattr(executor, "workers", 1)
             read = [file for file in files if file.refusal is None]
-            shards = shards_of(read, into, number, settings, workers)
+            shards = shards_of(read, into, number, settings, executor.workers)
             mirrored = origin_of(into)
             work = ShardWork(into, parts, triggers, ours["format"], mirrored.url if mirrored else None)
             outcome = _run(executor, work, shards)

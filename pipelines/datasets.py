@@ -38,7 +38,7 @@ from lcm.errors import DatasetError, LcmError
 from lcm.files import file_name
 from pipelines.config import building, composition, conf_folder
 from pipelines.config.arguments import told_apart
-from pipelines.config.suggestion import meant
+from pipelines.config.check import meant
 from pipelines.steps.point import dataset_described
 from pipelines.steps.runs import dataset_of_run, runs_alike
 from pipelines.views.progress import downloading

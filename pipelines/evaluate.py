@@ -34,8 +34,7 @@ from eval.measures.names import CONTEXT_COSTS, HAS_NO_NUMBER, kind_of
 from eval.run import Run
 from pipelines.config.building import as_written
 from pipelines.config.command_line import Command, claimed
-from pipelines.config.idle import idle_note
-from pipelines.config.readers import Part, UnreadKey, keys_unread, parts_read
+from pipelines.config.contracts import Part, UnreadKey, idle_note, keys_unread, parts_read
 from pipelines.steps.point import READ, experiment_of, measured, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep import sweep

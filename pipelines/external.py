@@ -20,7 +20,7 @@ from eval.table import Column
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import RUNS_COMMAND, consented
-from pipelines.config.composition import quoted
+from pipelines.config.overrides import quoted
 from pipelines.evaluate import UNTOLD
 from pipelines.views.output import output
 from pipelines.views.progress import working

@@ -20,7 +20,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.run import SUMMARY, Run, leaves
+from eval.configuration import leaves
+from eval.run import SUMMARY, Run
 from lcm.errors import LcmError
 from lcm.given import read_whole
 from lcm.plugins.settings.environment import settings
@@ -28,8 +29,10 @@ from lcm.plugins.settings.tables import ABSENT, TABLES, VERSIONS, Table, at, mis
 from lcm.plugins.settings.translation import ImportedSettings, differences, read
 from pipelines.config import conf_folder
 from pipelines.config.arguments import told_apart
-from pipelines.config.preset_config import (
+from pipelines.config.presets import (
+    PROVENANCE,
     RECALL,
+    check_name,
     composed_of,
     hash_of,
     override,
@@ -37,7 +40,6 @@ from pipelines.config.preset_config import (
     searched,
     with_references,
 )
-from pipelines.config.preset_folder import PROVENANCE, check_name
 from pipelines.config.trust import check_settable, today
 from pipelines.export import YAML, ExportSource, export
 from pipelines.views.terminal import kept, say

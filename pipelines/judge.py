@@ -47,8 +47,8 @@ from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import CommandArguments, told_apart
-from pipelines.config.composition import quoted
-from pipelines.config.repeated import repeated_dataset
+from pipelines.config.overrides import quoted
+from pipelines.config.presets import repeated_dataset
 from pipelines.steps.judged_pool import DEPTH, JudgedPool
 from pipelines.steps.runs import config_of
 from pipelines.views.progress import progress

@@ -23,8 +23,7 @@ from lcm.memory.system import System
 from lcm.redaction import redact_logs
 from pipelines import cli
 from pipelines.config.building import build
-from pipelines.config.composition import composed
-from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
+from pipelines.config.composition import CONFIGURATION_ERRORS, composed, explain
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.views.output import collecting, folder_of
 

@@ -26,7 +26,7 @@ from lcm.memory.system import System
 from lcm.plugins.mcp_tools import AgentTools, OpenedMemory
 from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.store.store import Store
-from pipelines.config import building, command_line
+from pipelines.config import building, command_line, contracts
 from pipelines.config.arguments import CommandArguments
 from pipelines.steps.recall import named_asker, named_store, now
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     asked = command_line.read(arguments, "mcp", _OWN)
     if asked.words:
         raise LcmError(f"this command takes KEY=VALUE alone, got {asked.words[0]!r}; a store is named by store=FILE")
-    building.refuse_unused(asked.config, asked.overrides, "mcp", _BUILT)
+    contracts.refuse_unused(asked.config, asked.overrides, "mcp", _BUILT)
     command = CommandArguments((), dict(asked.own), asked.overrides)
     try:
         from lcm.plugins.mcp_server import serve

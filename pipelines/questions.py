@@ -48,7 +48,7 @@ from eval.questions.sessions import WorkspaceRule, read_workspaces
 from eval.table import Column
 from lcm.clock import format_instant
 from lcm.errors import LcmError
-from pipelines.config import building, command_line
+from pipelines.config import building, command_line, contracts
 from pipelines.config.arguments import told_apart
 from pipelines.views.terminal import kept, say, show_config, show_table, warn
 
@@ -142,7 +142,7 @@ def _make(arguments: Sequence[str]) -> int:
     command = command_line.read(arguments, "questions make", _OURS)
     if command.look is not None:
         return show_config(command)
-    building.refuse_unused(command.config, command.overrides)
+    contracts.refuse_unused(command.config, command.overrides)
     ours = {**_OURS, **command.own}
     into = _file(ours["into"])
     rule, strict = _choice(ours, "workspace", get_args(WorkspaceRule)), _choice(ours, "strict", ("false", "true"))

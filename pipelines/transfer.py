@@ -43,7 +43,7 @@ from lcm.plugins.settings.translation import differences, reachable
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
 from pipelines.config.command_line import new_folder_of
-from pipelines.config.preset_config import override, restored_choices, searched
+from pipelines.config.presets import override, restored_choices, searched
 from pipelines.evaluate import UNTOLD
 from pipelines.export import YAML, ExportSource, export, source_of
 from pipelines.steps.plugin_reach import is_of

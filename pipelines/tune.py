@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
+from eval.configuration import by_class, config_hash
 from eval.executor import Executor, NoExecutor
 from eval.measures.measure import timed
-from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
+from eval.run import SUMMARY, commit, read_summary
 from eval.study.results import PointResult, compared_by, why_equal
 from eval.study.selection import folds_of, rungs_of
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Space, Study, space, unmeasured
@@ -42,10 +43,10 @@ from eval.tracking.tracking import Log
 from lcm.errors import LcmError
 from lcm.faults import refused
 from lcm.plugins.settings.tables import named_table
-from pipelines.config import building, conf_folder
+from pipelines.config import building, conf_folder, contracts
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
-from pipelines.config.idle import idle_note
+from pipelines.config.contracts import idle_note
 from pipelines.config.trust import check_settable
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import dataset_of, parts_of
@@ -127,7 +128,7 @@ def _checked(
             try:
                 point = configs.config(assignment)
                 building.build(point, "memory")
-                building.refuse_unused(point, configs.overrides(assignment))
+                contracts.refuse_unused(point, configs.overrides(assignment))
                 idle[idle_note(point)] = None
             except LcmError as error:
                 absent = [one for one in searched.dimensions if f"{one.key}: no such key" in str(error)]

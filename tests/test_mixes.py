@@ -24,9 +24,8 @@ from experiments.random_mixes import (
     written,
 )
 from lcm.errors import LcmError
-from pipelines.config import building, composition, conf_folder
-from pipelines.config.idle import idle_note
-from pipelines.config.readers import keys_unread, parts_read
+from pipelines.config import building, composition, conf_folder, contracts
+from pipelines.config.contracts import idle_note, keys_unread, parts_read
 from pipelines.steps.point import READ
 from tests.support.composing import composed
 from tests.support.weekly import of_this_week
@@ -65,7 +64,7 @@ def built(numbers: Sequence[int]) -> tuple[list[str], list[str]]:
         parts = parts_of_mix(MIXES[number])
         config = composed([f"{group}={choice}" for group, choice in parts.items()])
         try:
-            building.refuse_unused(config, [])
+            contracts.refuse_unused(config, [])
             building.build(config, "memory")
         except LcmError as error:
             refused.append(f"{number}: {error}")

@@ -24,7 +24,7 @@ FORBIDDEN = {
     "pipelines": {"tests"},
 }
 ONLY_IN = {
-    "hydra": {f"pipelines.config.{name}" for name in ("command_line", "composition", "explanation", "hydra_speed")},
+    "hydra": {f"pipelines.config.{name}" for name in ("check", "command_line", "composition", "overrides")},
     "starlette": {"eval.loopback", "eval.judging.page", "eval.serving.browser"},
     "uvicorn": {"eval.loopback"},
     "mcp": {"lcm.plugins.mcp_server", "eval.external.mcp"},
@@ -47,8 +47,8 @@ FLOORS = {
         """,
         "eval": """
             significance stopwatch table loopback download mirror executor questions dataset cache replay answering
-            shape measures run models external judging arms experiment ladder tracking comparison regression batch study
-            leaderboard report serving
+            shape configuration measures run models external judging arms experiment ladder tracking comparison
+            regression batch study leaderboard report serving
         """,
         "pipelines": "config views steps commands",
     }.items()

@@ -1,6 +1,7 @@
-"""The arguments of a command, told apart."""
+"""The arguments of a command: words, settings of its own and overrides told apart, and what the environment adds."""
 
 import difflib
+import logging
 import os
 import re
 import shlex
@@ -9,11 +10,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from lcm import consent
 from lcm.clock import parse_instant
-from lcm.errors import LcmError
+from lcm.errors import LcmError, TranscriptError
+from pipelines.config.check import chosen
+from pipelines.config.conf_folder import EVALUATE, groups, paths
+from pipelines.config.overrides import asked, quoted
 
 _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
 
@@ -21,6 +24,8 @@ RUNS_COMMAND = "external.command"
 """The setting by which a command line allows the program of an external memory; a command that makes a kept run again
 takes it for that alone."""
 _HOME = re.compile(r"(?<=[=\[,])~(?=/)")
+_HOW = "`lcm evaluate PATH ... questions.jsonl`"
+_log = logging.getLogger(__name__)
 _COMMAND = re.compile(r"\bexternal\.command=(\[[^\]]*\])")
 
 
@@ -135,13 +140,137 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
 def _commands(argument: str) -> Iterator[tuple[str, ...]]:
     """The commands that an argument names, as Hydra reads them; what it cannot read is refused when it is composed."""
     for named in _COMMAND.findall(argument):
-        from pipelines.config.composition import parsed  # here: importing Hydra takes a third of a second
-        from pipelines.config.explanation import CONFIGURATION_ERRORS
-
-        with suppress(*CONFIGURATION_ERRORS):
-            command: Any = parsed([f"command={named}"])[0].value()
-            yield consent.words_of_command(command)
+        with suppress(LcmError):
+            yield consent.words_of_command(asked(f"command={named}").value)
 
 
 def _is_theirs(package: str) -> bool:
     return package.isidentifier() and package not in consent.OWN
+
+
+def written_out(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command, with the words among them as overrides of `dataset=own`.
+
+    Raises:
+        LcmError: if a word names no file, or it is not clear which of them holds the questions.
+    """
+    words = [one for one in arguments if _is_word(one)]
+    if not words:
+        return list(arguments)
+    if any(map(_is_there, words)):
+        words = [one for one in arguments if one in words or not _is_override(one)]
+    overrides = [one for one in arguments if one not in words]
+    for word in words:
+        if not _is_there(word):
+            raise LcmError(
+                f"{word}: no such file or folder; sessions and questions are named by their paths, settings as "
+                f"KEY=VALUE: {_HOW}"
+            )
+    keys = {one.lstrip("+~").partition("=")[0]: one for one in overrides}
+    if keys.get("dataset", "dataset=own").partition("=")[2] != "own":
+        raise LcmError(f"{words[0]} names sessions of your own, but {keys['dataset']} is chosen: leave one out")
+    if "dataset.paths" in keys:
+        raise LcmError(f"{words[0]} names sessions, and so does {keys['dataset.paths']}: leave one out")
+    if "measures" in keys and "dataset.questions" not in keys and not _of_questions(words):
+        return ["dataset=transcripts", f"dataset.paths={quoted(words)}", *overrides]  # it may need no questions
+    paths, questions = (words, None) if "dataset.questions" in keys else _told_apart(words)
+    if not paths:
+        raise LcmError(f"name the sessions that {questions} is about: {_HOW}")
+    named = [] if questions is None else [f"dataset.questions={quoted(questions)}"]
+    return ["dataset=own", f"dataset.paths={quoted(paths)}", *named, *overrides]
+
+
+def _is_there(argument: str) -> bool:
+    if "://" in argument:
+        from eval.mirror import is_url
+
+        if is_url(argument):
+            return True  # whoever reads it finds out
+    path = os.path.expanduser(argument)  # noqa: PTH111 - which takes any text, as exists does
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def _is_override(argument: str) -> bool:
+    is_deletion = argument.startswith("~") and not argument.startswith("~/")
+    return "=" in argument or is_deletion
+
+
+def _is_word(argument: str) -> bool:
+    """Whether an argument names a file: it is there, or it is written as a path and as no override.
+
+    Beside one that is there, whatever is no override names a file too.
+    """
+    if _is_there(argument) or _is_override(argument):
+        return _is_there(argument)
+    from eval.questions.question import ENDINGS
+    from lcm.given import PACKED_ENDINGS
+
+    return "/" in argument or Path(argument).suffix in (*ENDINGS, ".json", *PACKED_ENDINGS)
+
+
+def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
+    """The sessions, and the file of questions."""
+    from eval.mirror import local
+
+    found = _of_questions(words)
+    if len(found) > 1:
+        raise LcmError(
+            f"{found[0]} and {found[1]} both look like questions; name one, dataset.questions={found[0]}, beside the "
+            "sessions"
+        )
+    if not found and _is_no_session(local(words[-1])):
+        found = [words[-1]]  # reading it says what is wrong with it
+    if not found:
+        named = " ".join(words)
+        raise LcmError(
+            f"there are no questions: name a file of them last, {_HOW} (docs/own_data.md says what it holds), or let "
+            f"`lcm questions make {named} into=questions.jsonl` make some; measures=survival needs none"
+        )
+    return [word for word in words if word not in found], found[0]
+
+
+def _of_questions(words: Sequence[str]) -> list[str]:
+    """The files that hold questions."""
+    from eval.mirror import local
+    from eval.questions.files import looks_like_questions
+
+    return [word for word in words if looks_like_questions(local(word))]
+
+
+def _is_no_session(path: Path) -> bool:
+    from eval.questions.question import ENDINGS
+
+    if path.suffix not in ENDINGS or not path.is_file():
+        return False
+    from lcm.transcript.reading import reader_of
+    from lcm.transcript.recorded_file import RecordedFile
+
+    try:
+        reader_of(RecordedFile(path))
+    except TranscriptError:
+        return True
+    return False
+
+
+def environment_overrides(overrides: Sequence[str], pipeline: str = EVALUATE) -> tuple[str, ...]:
+    """What the `LCM_*` variables of lossless-claw ask for, as overrides: above every preset, below the command line.
+
+    What cannot be read, what nobody knows, and what the chosen configuration has no key for is told as a warning,
+    unless it is another command's.
+    """
+    if not any(name.startswith("LCM_") for name in os.environ):
+        return ()
+    from lcm.plugins.settings.environment import unusable, variable_of, yaml_overrides
+
+    for problem in unusable(os.environ):
+        _log.warning("%s", problem)
+    wanted = yaml_overrides(os.environ)
+    if not wanted:
+        return ()
+    known = set(paths(chosen(overrides, pipeline).config))
+    for key in sorted(wanted.keys() - known):
+        group = key.partition(".")[0]
+        if group in known:
+            choices = ", ".join(groups()[group])
+            _log.warning("%s has no key %s here: choose another %s of: %s", variable_of(key), key, group, choices)
+    return tuple(f"{key}={quoted(value)}" for key, value in wanted.items() if key in known)

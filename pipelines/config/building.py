@@ -1,22 +1,28 @@
-"""Building: nodes of a configuration become components; what one refuses is told with its key."""
+"""Building: nodes of a configuration become components; what one refuses is told with its key.
 
+Components check ranges. Types are checked here: a text where a number belongs would fail there in Python's words, late,
+or not at all.
+"""
+
+import inspect
+import json
+import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import OmegaConfDumper
 
 from eval.measures.measure import is_timing
-from lcm.encoding import from_yaml
 from lcm.errors import LcmError
-from pipelines.config import unused
-from pipelines.config.conf_folder import EVALUATE, conf_dir, groups, slots
-from pipelines.config.explanation import explained, flat, written_as
-from pipelines.config.instantiation import RefusedError, instantiated
-from pipelines.config.setting_types import expected, fits, misfits
-from pipelines.config.trust import component, refusals
+from pipelines.config.check import written_as
+from pipelines.config.composition import explained, flat
+from pipelines.config.conf_folder import groups, shipped
+from pipelines.config.trust import TARGET, component, refusals
 
 BESIDE = ("tracking", "cache", "stages", "executor", "report")
 """What changes no number; nor do measures of time."""
@@ -34,8 +40,7 @@ Check = Callable[[dict[str, Any]], object]
 
 def class_of(group: str, choice: str) -> type:
     """The class of a choice, which need not be built to be asked."""
-    node = from_yaml((conf_dir() / group / f"{choice}.yaml").read_text(encoding="utf-8"))
-    made: type = component(node["_target_"])
+    made: type = component(shipped().node(group, choice)[TARGET])
     return made
 
 
@@ -51,20 +56,29 @@ def build(config: DictConfig, key: str) -> Any:
             remedy = f"choose one of: {', '.join(choices)}" if choices else "it cannot be left out"
             raise LcmError(f"{key} is missing: {remedy}")
         plain = OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)
-        if not_ours := [(path.rpartition("."), problem) for path, problem in refusals(plain, key)]:
-            told = dict.fromkeys(
-                f"{written_as(config, node)}.{name}: {problem}" for (node, _, name), problem in not_ours
-            )
-            raise LcmError("; ".join(told))
-        found = [(path, written_as(config, path), problem) for path, problem in misfits(plain, key, component)]
-        wrong = {written: problem.replace(path, written) for path, written, problem in found}
-        if wrong:
-            raise LcmError("; ".join(f"{path} {problem}" for path, problem in wrong.items()))
+        if told := list(_told(config, plain, key)):
+            raise LcmError("; ".join(dict.fromkeys(told)))
         try:
             return instantiated(plain, key, component)
         except RefusedError as error:
-            told = dict.fromkeys(_refused(one, one.path, config) for one in error.each)
-            raise LcmError("; ".join(told)) from error
+            told = [_refused(one, one.path, config) for one in error.each]
+            raise LcmError("; ".join(dict.fromkeys(told))) from error
+
+
+def _told(config: DictConfig, plain: Any, key: str) -> Iterator[str]:
+    """What a resolved node names that may not be called, or else settings of another type than their components'."""
+    for path, problem in refusals(plain, key):
+        node, _, name = path.rpartition(".")
+        yield f"{_written(config, node)}.{name}: {problem}"
+    if any(True for _ in refusals(plain, key)):
+        return
+    for path, problem in misfits(plain, key, component):
+        written = _written(config, path)
+        yield f"{written} {problem.replace(path, written)}"
+
+
+def _written(config: DictConfig, path: str) -> str:
+    return written_as(as_written(config), path)
 
 
 def build_all(config: DictConfig, keys: Sequence[str], *checks: Check) -> dict[str, Any]:
@@ -100,7 +114,7 @@ def build_all(config: DictConfig, keys: Sequence[str], *checks: Check) -> dict[s
 
 def _refused(error: Exception, where: str, config: DictConfig) -> str:
     """What a component says of its settings, with the key at which they are written."""
-    path = written_as(config, where)
+    path = _written(config, where)
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -109,7 +123,7 @@ def _refused(error: Exception, where: str, config: DictConfig) -> str:
     setting = re.split(r"\W", message)[0]
     if not (isinstance(node, DictConfig) and setting in node):
         return f"{path}: {message}"
-    return written_as(config, f"{path}.{setting}") + message.removeprefix(setting)
+    return _written(config, f"{path}.{setting}") + message.removeprefix(setting)
 
 
 def flag(config: DictConfig, key: str) -> bool:
@@ -143,21 +157,156 @@ def resolved_text(plain: Mapping[str, Any]) -> str:
     return text
 
 
-def refuse_unused(
-    config: DictConfig, overrides: Sequence[str], pipeline: str = EVALUATE, roots: Collection[str] = ()
-) -> None:
-    """Refuse what was set and what nothing in the configuration takes up, and what is taken up and not there.
+class RefusedError(Exception):
+    """A component did not take its settings, or several did not; the cause of each says why."""
+
+    def __init__(self, path: str, inner: Sequence["RefusedError"] = ()) -> None:
+        super().__init__(path)
+        self.path = path
+        self.each: Sequence[RefusedError] = inner or [self]
+
+
+def instantiated(node: Any, path: str, locate: Callable[[str], Any]) -> Any:
+    """What a resolved node describes; a part that stands in two places is made twice.
 
     Args:
-        config: composed.
-        overrides: what was asked for.
-        pipeline: by whom.
-        roots: what that pipeline builds, where that is not everything.
+        node: plain data; a mapping with `_target_` describes a component.
+        path: of the node in the configuration.
+        locate: finds what a `_target_` names.
     Raises:
-        LcmError: naming every such override and part.
+        RefusedError: from what the component raised, or several of its parts.
     """
-    plain = as_written(config)
-    found = [*unused.unread(plain, overrides, pipeline, roots)] if roots else []
-    found += unused.problems(plain, overrides, slots())
-    if found:
-        raise LcmError("; ".join(found))
+    if isinstance(node, list):
+        return list(_all_of({f"{path}[{i}]": inner for i, inner in enumerate(node)}, path, locate))
+    if not isinstance(node, dict):
+        return node
+    names = [name for name in node if name != TARGET]
+    inner = _all_of({f"{path}.{name}": node[name] for name in names}, path, locate)
+    settings = dict(zip(names, inner, strict=True))
+    if TARGET not in node:
+        return settings
+    try:
+        return locate(node[TARGET])(**settings)
+    except Exception as error:
+        raise RefusedError(path) from error
+
+
+def _all_of(nodes: Mapping[str, Any], path: str, locate: Callable[[str], Any]) -> list[Any]:
+    """What each node describes; where several are refused, all of them are told."""
+    made: list[Any] = []
+    refused: list[RefusedError] = []
+    for place, node in nodes.items():
+        try:
+            made.append(instantiated(node, place, locate))
+        except RefusedError as error:
+            refused += error.each
+    if refused:
+        raise refused[0] if len(refused) == 1 else RefusedError(path, refused)
+    return made
+
+
+_SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    int: ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    float: (
+        "a number",
+        lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value),
+    ),
+    str: ("text", lambda value: isinstance(value, str)),
+    type(None): ("null", lambda value: value is None),
+}
+
+
+def misfits(node: Any, key: str, locate: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
+    """Every setting of a resolved node that its component cannot take: its key, and what is wrong with it.
+
+    Args:
+        node: plain data; a mapping with `_target_` describes a component.
+        key: of the node itself.
+        locate: finds what a `_target_` names.
+    """
+    if isinstance(node, Mapping):
+        hints = _hints(locate(node["_target_"])) if "_target_" in node else {}
+        for name, value in node.items():
+            if str(name).startswith("_"):
+                continue
+            path = f"{key}.{name}"
+            if hints and name not in hints:
+                yield path, f"is no setting; choose from: {', '.join(sorted(hints))}"
+            elif value is None and _is_component(hints.get(name)):
+                yield path, "must be a component, got null: choose one, or set what holds it to null"
+            elif not fits(value, hints.get(name, Any)):
+                remedy = _bracketed(hints[name], path, value)
+                yield path, f"must be {expected(hints[name])}, got {_shown(value)}{remedy}"
+            else:
+                yield from misfits(value, path, locate)
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from misfits(value, f"{key}.{i}", locate)
+
+
+def fits(value: Any, annotation: Any) -> bool:
+    """Whether the value is what the annotation says; true as well where only the component itself can tell."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation in _SCALARS:
+        return _SCALARS[annotation][1](value)
+    if origin is Literal:
+        return any(value == choice and type(value) is type(choice) for choice in arguments)
+    if origin in (Union, types.UnionType):
+        return any(fits(value, choice) for choice in arguments)
+    if _is(origin, Mapping):
+        return isinstance(value, Mapping) and (
+            "_target_" in value or all(fits(v, arguments[1]) for v in value.values())
+        )
+    if _is(origin, Sequence):
+        return isinstance(value, list) and all(fits(inner, arguments[0]) for inner in value)
+    return True
+
+
+def expected(annotation: Any) -> str:
+    """What a value should be, in words."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation in _SCALARS:
+        return _SCALARS[annotation][0]
+    if origin is Literal:
+        return f"one of: {', '.join(sorted(map(str, arguments)))}"
+    if origin in (Union, types.UnionType):
+        return " or ".join(expected(choice) for choice in arguments)
+    if _is(origin, Mapping):
+        return f"a map to {expected(arguments[1])}"
+    if _is(origin, Sequence):
+        return f"a list, each {expected(arguments[0])}"
+    return "a component"
+
+
+def _bracketed(annotation: Any, path: str, value: Any) -> str:
+    """How a list is written, where its only value was given, or a command as a shell would read it."""
+    is_list = _is(get_origin(annotation), Sequence) and fits([value], annotation)
+    if is_list and path.endswith(".command") and isinstance(value, str):
+        return f"; write its words as {path}=[{','.join(value.split())}]"
+    return f"; a list of one is {path}=[{value}]" if is_list else ""
+
+
+def _is_component(annotation: Any) -> bool:
+    """Whether a component must stand there: other classes and what may be null are declared as such."""
+    return inspect.isclass(annotation) and annotation not in _SCALARS and get_origin(annotation) is None
+
+
+def _hints(target: Any) -> dict[str, Any]:
+    """Parameter -> annotation; empty where the target does not name them all."""
+    hints = get_type_hints(target.__init__ if inspect.isclass(target) and not is_dataclass(target) else target)
+    if is_dataclass(target):
+        return {field.name: hints[field.name] for field in fields(target) if field.init}
+    parameters = inspect.signature(target).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return {}
+    return {parameter.name: hints.get(parameter.name, Any) for parameter in parameters}
+
+
+def _is(origin: Any, kind: type) -> bool:
+    return inspect.isclass(origin) and issubclass(origin, kind)
+
+
+def _shown(value: Any) -> str:
+    """As it is written in YAML, text in quotes."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)

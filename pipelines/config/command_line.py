@@ -7,33 +7,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig, OmegaConf
+from typing import TYPE_CHECKING, Any
 
 from lcm.errors import LcmError
-from pipelines.config.arguments import CommandArguments, at_home, told_apart
-from pipelines.config.composition import (
-    CompositionError,
-    composed_whole,
-    explained,
-    parsed,
-    quoted,
-    without_hydra,
-)
+from pipelines.config.arguments import CommandArguments, at_home, environment_overrides, told_apart, written_out
+from pipelines.config.check import SEARCH_PATH, WrongOverridesError, checked
 from pipelines.config.conf_folder import EVALUATE, groups
-from pipelines.config.plugin_environment import environment_overrides
-from pipelines.config.short_form import written_out
-from pipelines.config.trust import SEARCH_PATH, check_settable
+from pipelines.config.overrides import asked, parsed, quoted
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
+    from omegaconf import DictConfig
 
 _RUN_DIR, _SWEEP_DIR = "hydra.run.dir", "hydra.sweep.dir"
 _OF_HYDRA = (_RUN_DIR, _SWEEP_DIR, SEARCH_PATH, "hydra.sweeper.params")
+_NO_LAUNCHER = "points are shared out by executor=local or executor=ray, on a cluster with executor.address too"
+_BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The settings of Hydra's own that act here; it runs no job by itself."""
 
 
-_NO_LAUNCHER = "points are shared out by executor=local or executor=ray, on a cluster with executor.address too"
-_BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 _FOR = "for="
 _OF_MANY = (EVALUATE, "tune")
 """Pipelines that take `for=PLUGIN`, to say which swept keys a plugin can take."""
@@ -57,8 +49,8 @@ class Command:
     """What a command works on, such as files; none of those that take overrides alone."""
     own: Mapping[str, str] = field(default_factory=dict)
     """The command's own settings, which no configuration has."""
-    config: DictConfig = field(default_factory=OmegaConf.create)
-    """Composed, for one run; empty of a multirun, and of a look."""
+    config: "DictConfig" = None  # type: ignore[assignment]
+    """Composed, for one run; there is none of a multirun, and of a look."""
     folder: Path = Path()
     """Where that run is to be kept."""
 
@@ -85,14 +77,17 @@ def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str
     if own is None and pipeline == EVALUATE and "for" in asked.own:
         raise LcmError(f"for={asked.own['for']} says which swept keys a plugin can take: add -m and values to sweep")
     try:
-        whole = composed_whole(asked.overrides, pipeline)
-    except CompositionError as error:
+        checked(asked.overrides, pipeline)
+    except WrongOverridesError as error:
         if not error.others:
             raise
-        from pipelines.config.refusal import with_other_reasons  # it builds, and so imports what is heavy
+        from pipelines.config.contracts import with_other_reasons  # it builds, and so imports what is heavy
 
-        raise with_other_reasons(error) from error
-    with explained(asked.overrides, pipeline):
+        raise with_other_reasons(error, pipeline) from error
+    from pipelines.config.composition import composed_whole, explained, without_hydra  # which import Hydra
+
+    whole = composed_whole(asked.overrides, pipeline)
+    with explained():
         if sweep := whole.hydra.runtime.choices.get("sweep"):
             raise LcmError(f"sweep={sweep} asks for many runs: `lcm evaluate -m sweep={sweep}` makes them")
         folder = Path(whole.hydra.run.dir)
@@ -139,7 +134,9 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         key = override.lstrip("+~").partition("=")[0]
         if key.startswith(("hydra/launcher", "hydra.launcher")):
             raise LcmError(f"{override}: {_NO_LAUNCHER}")
-        if key.startswith(("hydra.", "hydra/")) and not key.startswith((*_OF_HYDRA, "hydra.sweep.subdir")):
+        if key.startswith(("hydra.", "hydra/")) and not (
+            key in (*_OF_HYDRA, "hydra.sweep.subdir") or key.startswith(f"{_OF_HYDRA[-1]}.")
+        ):
             raise LcmError(f"{override} has no effect; of Hydra's own settings these have: {', '.join(_OF_HYDRA)}")
     return Command(
         overrides=(*environment_overrides(overrides, pipeline), *overrides),
@@ -161,8 +158,7 @@ def _whole_spaces(overrides: Sequence[str]) -> Iterator[str]:
 
 def _searching(overrides: Sequence[str], folder: str) -> list[str]:
     """The overrides, with choices looked for in one more folder."""
-    with explained(overrides):
-        named: list[Any] = [one.value() for one in parsed(overrides) if one.key_or_group == SEARCH_PATH]
+    named: list[Any] = [asked(one).value for one in overrides if one.startswith(f"{SEARCH_PATH}=")]
     path = Path(folder).absolute()
     if not path.is_dir():
         raise LcmError(f"--config-dir {folder}: no such folder; name one that holds groups of choices")
@@ -172,8 +168,12 @@ def _searching(overrides: Sequence[str], folder: str) -> list[str]:
 
 def shown(asked: Command) -> str:
     """The configuration that a command looks at, as YAML."""
-    with explained(asked.overrides, asked.pipeline):
-        whole = composed_whole(asked.overrides, asked.pipeline)
+    from omegaconf import OmegaConf
+
+    from pipelines.config.composition import composed_whole, explained, without_hydra
+
+    whole = composed_whole(asked.overrides, asked.pipeline)
+    with explained():
         if asked.look == "hydra":
             whole = OmegaConf.masked_copy(whole, "hydra")
         if asked.look == "job":
@@ -230,32 +230,31 @@ def new_folder_of(command: str, into: str | None, now: datetime) -> Path:
         raise LcmError(f"into={wanted} cannot be made ({error.strerror}); name another") from error
 
 
-def presets(asked: Command) -> list[str]:
-    """The overrides that decide how points are made and run: Hydra's own, and choices that all points share."""
-    with explained(asked.overrides, asked.pipeline):
-        read = parsed(asked.overrides)
-    return [
-        str(override.input_line)
-        for override in read
-        if override.key_or_group.startswith(("hydra.", "hydra/"))
-        or (override.key_or_group in groups() and not override.is_sweep_override())
-    ]
-
-
 def multirun(asked: Command) -> Multirun:
     """Work out the points of a command: every combination of the values of its overrides, the last varying fastest."""
-    shared = presets(asked)
+    from omegaconf import OmegaConf
+
+    from pipelines.config.composition import composed_whole, explained
+    from pipelines.config.trust import check_settable
+
+    with explained():
+        given = parsed(asked.overrides)
+    is_shared = (one.key_or_group in groups() and not one.is_sweep_override() for one in given)
+    shared = [
+        str(one.input_line)
+        for one, shares in zip(given, is_shared, strict=True)
+        if shares or one.key_or_group.startswith("hydra.")
+    ]
     try:
         hydra = composed_whole(shared, asked.pipeline).hydra
-    except CompositionError as error:  # each point tells why, and what else is wrong with it
+    except WrongOverridesError as error:  # each point tells why, and what else is wrong with it
         hydra = composed_whole(error.others, asked.pipeline).hydra
     if dict(hydra.launcher) != {"_target_": _BASIC_LAUNCHER}:
         raise LcmError(f"hydra.launcher, which a preset sets: {_NO_LAUNCHER}")
-    with explained(shared, asked.pipeline):
+    with explained():
         params = hydra.sweeper.get("params") or {}
         check_settable(list(params), "hydra.sweeper.params")
-        swept = [f"{key}={values}" for key, values in params.items()]
-        read = parsed([*swept, *asked.overrides])
+        read = parsed([*(f"{key}={values}" for key, values in params.items()), *asked.overrides])
     for override in read:
         key = override.key_or_group
         if override.is_delete() and override.value() is None:
@@ -272,7 +271,7 @@ def multirun(asked: Command) -> Multirun:
     )
 
 
-def _values(override: Override) -> list[str]:
+def _values(override: "Override") -> list[str]:
     """What a point may have of an override, each as an override of its own."""
     key = override.get_key_element()
     if not override.is_sweep_override():

@@ -11,19 +11,18 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from omegaconf import DictConfig, OmegaConf
 
+from eval.configuration import renamed
 from lcm import consent
 from lcm.encoding import from_yaml
 from lcm.errors import LcmError
 from pipelines.config.conf_folder import conf_dir, groups
 
 TARGET = "_target_"
-SEARCH_PATH = "hydra.searchpath"
 _USERS: dict[str, tuple[Any, ...]] = {
     "executor.address": (None,),
     "executor.runtime_env": (None, {}),
@@ -83,12 +82,7 @@ def _today(target: str) -> str:
 
 def today(node: Any) -> Any:
     """Plain data, each component in it named as it is today."""
-    if isinstance(node, dict):
-        return {
-            name: _today(inner) if name == TARGET and isinstance(inner, str) else today(inner)
-            for name, inner in node.items()
-        }
-    return [today(inner) for inner in node] if isinstance(node, list) else node
+    return renamed(node, _today)
 
 
 def refusals(node: Any, key: str) -> Iterator[tuple[str, str]]:
@@ -124,37 +118,6 @@ def _refused(target: Any, key: str) -> Iterator[tuple[str, str]]:
     choices = offered().get(group, frozenset())
     if choices and target in offered()[""] and target not in choices:
         yield f"{key}.{TARGET}", f"{target!r} is no choice of {group}: choose one of {', '.join(groups()[group])}"
-
-
-def searched_folders(places: Any) -> list[Path]:
-    """The folders among the places to search.
-
-    Raises:
-        LcmError: naming a place whose mere reading would import a module.
-    """
-    places = places if isinstance(places, list) else [places]
-    for place in places:
-        scheme, separator, path = str(place).partition("://")
-        package = re.split(r"[./]", path)[0]
-        if separator and scheme != "file" and not (scheme == "pkg" and consent.is_trusted(f"{package}.")):
-            raise LcmError(f"{SEARCH_PATH}: {place!r} would be imported: name a folder, file://FOLDER")
-    return [Path(str(place).removeprefix("file://")) for place in places if not str(place).startswith("pkg://")]
-
-
-def check_inside(folders: Sequence[Path], choices: Sequence[str]) -> None:
-    """Refuse a choice whose YAML lies in no folder that is searched, as `../name` and links lead out of it.
-
-    Args:
-        folders: that are searched.
-        choices: their paths there, without the suffix.
-    Raises:
-        LcmError: naming the choice.
-    """
-    for choice in choices:
-        for folder in folders:
-            path = (folder / f"{choice.removesuffix('.yaml')}.yaml").resolve()
-            if ".." in choice.split("/") or (path.is_file() and not path.is_relative_to(folder.resolve())):
-                raise LcmError(f"defaults: {choice} lies outside of {folder}: copy its YAML in there")
 
 
 def check_whole(whole: DictConfig, usual: DictConfig | None, named: Sequence[str]) -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 from lcm.plugins.settings.tables import Table
 from lcm.plugins.settings.translation import ExportedSettings, differences, reachable, read, written
-from pipelines.config.preset_choices import RestoredConfig
-from pipelines.config.preset_config import RECALL, plugin_default, restored_choices, system_groups
+from pipelines.config.presets import RECALL, RestoredConfig, plugin_default, restored_choices, system_groups
 
 _NOT_TAKEN_UP = "no part of this memory takes it up"
 

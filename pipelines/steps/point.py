@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
+from eval.configuration import config_hash
 from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.executor import Executor, NoExecutor, shared_out
@@ -26,7 +27,7 @@ from eval.experiment.outcome import write_run
 from eval.experiment.workspace import Times, WorkspaceEvaluator, refuse_unmeasured
 from eval.external.ranking import External
 from eval.replay.haystack import Haystack
-from eval.run import POINT, Run, config_hash
+from eval.run import POINT, Run
 from eval.study.point import PointFolder
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine
@@ -34,10 +35,10 @@ from lcm.files import cache_dir
 from lcm.memory.system import System
 from lcm.protocols.models import ReadsModel
 from lcm.retrieval.embedder.cache import CachedEmbedder
-from pipelines.config import building
-from pipelines.config.changed import asked_of
-from pipelines.config.explanation import CONFIGURATION_ERRORS, explain
-from pipelines.config.idle import idle_note
+from pipelines.config import building, contracts
+from pipelines.config.composition import CONFIGURATION_ERRORS, explain
+from pipelines.config.contracts import idle_note
+from pipelines.config.presets import asked_of
 
 PARTS = ("dataset", "distractors", "replay", "measures", "means", "memory", "arms", "executor", "tracking", "stages")
 """What the configuration builds."""
@@ -64,7 +65,7 @@ def parts_of(config: DictConfig, overrides: Sequence[str] | None = None) -> dict
         PARTS,
         measures,
         lambda parts: refuse_timing(parts["executor"], parts["measures"]),
-        lambda _: None if overrides is None else building.refuse_unused(config, overrides),
+        lambda _: None if overrides is None else contracts.refuse_unused(config, overrides),
         lambda _: building.flag(config, "cache"),
         lambda _: building.flag(config, "report") if "report" in config else None,  # of an older run it is not
     )

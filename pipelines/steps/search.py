@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 
 from eval.dataset.dataset import Dataset
 from eval.study.selection import Fold, Rung
 from eval.study.settings import Space, Study
-from pipelines.config.composition import CompositionCache, composed_whole, explained, quoted
+from pipelines.config.check import checked
+from pipelines.config.composition import CompositionCache
+from pipelines.config.overrides import quoted
 
 _TUNE = "tune"
 _OURS = ("study", "space")
@@ -27,7 +29,7 @@ class TrialConfigs:
         """`common`: the overrides of the command but those of the study itself."""
         self.common = tuple(common)
         self._compositions = CompositionCache(_TUNE)
-        self._chosen: Mapping[str, str] | None = None
+        self._chosen: Mapping[str, str | None] | None = None
 
     def config(self, assignment: Mapping[str, Any]) -> DictConfig:
         """What `lcm evaluate` runs, of everything that a study is not.
@@ -54,9 +56,7 @@ class TrialConfigs:
     def chosen(self, group: str) -> str | None:
         """The choice of a group where no trial makes one."""
         if self._chosen is None:
-            with explained(self.common, _TUNE):
-                choices = composed_whole(self.common, _TUNE).hydra.runtime.choices
-            self._chosen = dict(OmegaConf.to_container(choices))  # type: ignore[arg-type]
+            self._chosen = checked(self.common, _TUNE).chosen.choices
         return self._chosen.get(group)
 
 

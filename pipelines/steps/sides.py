@@ -14,14 +14,14 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from eval.comparison.pairing import MEASURES, SETTINGS, comparable, require_same_settings
 from eval.experiment.experiment import Progress
 from eval.measures.measure import is_timing
-from eval.run import CONFIG, SUMMARY, Run, read_summary
+from eval.run import CONFIG, SUMMARY, Run, folder_kind, read_summary
 from eval.study.point import PointFolder, origin_of, point_name
 from eval.study.settings import TRIAL_FOLDERS
 from eval.study.sweep import numbered_point, point_of
 from lcm.errors import LcmError
-from pipelines.config import building, command_line, composition, conf_folder
+from pipelines.config import building, command_line, composition, conf_folder, contracts
+from pipelines.config.check import meant
 from pipelines.config.command_line import Command
-from pipelines.config.suggestion import meant
 from pipelines.steps.point import evaluated, parts_of, told_of_external
 
 SHARED = ("dataset", "judgements", *SETTINGS)
@@ -159,12 +159,8 @@ def evaluated_side(name: str, overrides: Sequence[str], show: Progress) -> tuple
 def _asked(text: str, asked: SidesAsked, which: str) -> Sequence[Run | Wanted]:
     """What a word of the command names: runs, a preset, or systems that are to be evaluated."""
     path = Path(text)
-    if path.is_dir() and (path / SUMMARY).is_file():
-        summary = read_summary(path)
-        if summary.get("kind") == "sweep":
-            return _points(path, summary)
-        if summary.get("kind") == "study":
-            return _picked(path, summary)
+    if (kind := folder_kind(path)) in ("sweep", "study"):
+        return (_points if kind == "sweep" else _picked)(path, read_summary(path))
     if path.exists():
         return [_found(which, text, asked)]
     if (numbered := numbered_point(path)) is not None:
@@ -233,8 +229,7 @@ def _found(which: str, text: str, asked: SidesAsked) -> Run | Wanted:
     path = Path(text)
     if path.is_dir():
         presets = sorted({*path.glob("*.yaml"), *path.glob("**/system/*.yaml")} - {path / CONFIG})
-        is_run = (path / SUMMARY).is_file() and read_summary(path).get("kind", "run") == "run"
-        if is_run or not presets:
+        if folder_kind(path) == "run" or not presets:
             return Run(path, text)
         systems = [preset for preset in presets if preset.parent.name == "system"] or presets
         if len(systems) > 1:
@@ -263,7 +258,7 @@ def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> Dic
     """The configuration that overrides describe, with what they do not name of `SHARED` taken from another."""
     named = _names(overrides)
     config = composition.composed([*([] if "arms" in named else ["arms=none"]), *overrides])
-    building.refuse_unused(config, overrides)
+    contracts.refuse_unused(config, overrides)
     measures = {override.partition("=")[0].split(".")[1] for override in overrides if _is_of_measure(override)}
     with open_dict(config):
         if shared is not None and "experiment" not in named:

@@ -11,10 +11,11 @@ from types import TracebackType
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
+from eval.configuration import config_hash
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
 from eval.measures.measure import timed
-from eval.run import POINT, SUMMARY, Run, config_hash, point_record, read_summary
+from eval.run import POINT, SUMMARY, Run, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
 from eval.study.results import PointResult, compared_by
@@ -25,10 +26,11 @@ from lcm.faults import counting, made_again
 from lcm.plugins.settings.tables import Table, named_table
 from lcm.redaction import redacted
 from pipelines.config import building, command_line
+from pipelines.config.check import WrongOverridesError
 from pipelines.config.command_line import Command, Multirun
-from pipelines.config.composition import CompositionCache, CompositionError
-from pipelines.config.idle import alike_notes
-from pipelines.config.refusal import with_other_reasons
+from pipelines.config.composition import CompositionCache
+from pipelines.config.conf_folder import EVALUATE
+from pipelines.config.contracts import alike_notes, with_other_reasons
 from pipelines.steps.interruption import exit_code
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import READ, Point, PointJob, parts_of, reason_of, run_points, told_of_external
@@ -138,7 +140,7 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
             point = _built(overrides, label, compositions.composed(overrides), overrides)
             points.setdefault(point.name, point)
         except LcmError as refused:
-            error = with_other_reasons(refused) if isinstance(refused, CompositionError) else refused
+            error = with_other_reasons(refused, EVALUATE) if isinstance(refused, WrongOverridesError) else refused
             errors.append(error)
             wrong.setdefault(str(error), []).append(label)
     if errors:

@@ -13,7 +13,7 @@ from allpairspy import AllPairs
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from lcm.errors import LcmError
-from pipelines.config import building, composition, conf_folder
+from pipelines.config import composition, conf_folder, contracts
 from pipelines.steps.point import evaluated
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
@@ -134,7 +134,7 @@ def test_a_mix_runs_or_is_refused_in_one_line(
     folder = tmp_path / "run"
     config = composition.composed(overrides)
     try:
-        building.refuse_unused(config, overrides)
+        contracts.refuse_unused(config, overrides)
         summary = evaluated(config, folder, lambda *_: None, talk)
     except (LcmError, ValueError) as error:  # what `lcm` tells in its one line
         assert "\n" not in str(error)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from eval.run import config_hash
+from eval.configuration import config_hash
 from lcm.errors import LcmError
 from pipelines import export, import_preset
 from pipelines.config import building, composition
 from pipelines.config.building import identity, resolved
-from pipelines.config.preset_config import composed_of, hash_of
+from pipelines.config.presets import composed_of, hash_of
 from pipelines.export import ExportSource
 
 TURNED = {

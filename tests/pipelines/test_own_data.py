@@ -10,7 +10,7 @@ import pytest
 from eval.study.gain import PAIRED
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
-from pipelines.config.short_form import written_out
+from pipelines.config.arguments import written_out
 from tests.conftest import ROOT
 from tests.pipelines.conftest import QUICK, Lcm
 

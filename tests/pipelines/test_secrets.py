@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lcm.redaction import REDACTED, redacted
-from pipelines.config.composition import quoted
+from pipelines.config.overrides import quoted
 from tests.lcm.retrieval.reranker.loopback import Answer, serving
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.pipelines.test_compact import chat

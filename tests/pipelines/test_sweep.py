@@ -20,8 +20,8 @@ from eval.study.point import FAILURE, POINT
 from lcm.derived import sealed
 from pipelines.cli import BAD_INPUT
 from pipelines.config import building, command_line, composition, conf_folder
-from pipelines.config.changed import asked_of
 from pipelines.config.composition import CompositionCache
+from pipelines.config.presets import asked_of
 from pipelines.steps import point as points_module
 from pipelines.steps import sweep
 from pipelines.steps.interruption import INTERRUPTED

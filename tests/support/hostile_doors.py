@@ -10,7 +10,7 @@ import yaml
 
 from eval.run import CONFIG
 from lcm.derived import SUMS, seal
-from pipelines.config.composition import quoted
+from pipelines.config.overrides import quoted
 from tests.support.hostile_presets import CANARY, FOLDER, HostilePreset
 
 QUICK = (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.config.changed import asked_of, changed
 from pipelines.config.composition import CompositionCache, composed
+from pipelines.config.presets import asked_of, changed
 
 HYBRID = {
     "system": "hybrid", "assembly": "lossless", "ranking": "hybrid", "fusion": "weighted_sum", "extraction": "verbatim",

@@ -11,8 +11,8 @@ from lcm.memory.session import SessionRules
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch
 from lcm.retrieval.frames import best_first
-from pipelines.config import building
-from pipelines.config.idle import alike_notes, idle_note
+from pipelines.config import contracts
+from pipelines.config.contracts import alike_notes, idle_note
 from pipelines.steps.point import READ
 from tests.support.composing import composed
 
@@ -114,6 +114,6 @@ def test_a_source_from_outside_asks_what_it_says() -> None:
 def test_weights_of_0_are_refused_before_a_run_where_no_other_branch_weighs() -> None:
     nothing = ["system=hybrid", "fusion=reciprocal_rank", "fusion.dense_weight=0", "fusion.lexical_weight=0"]
     with pytest.raises(LcmError, match=r"must not both be 0 .*: raise one, or choose source=branches"):
-        building.refuse_unused(composed(nothing), [])
-    building.refuse_unused(composed(["source=branches", *nothing]), [])
-    building.refuse_unused(composed(nothing[:3]), [])
+        contracts.refuse_unused(composed(nothing), [])
+    contracts.refuse_unused(composed(["source=branches", *nothing]), [])
+    contracts.refuse_unused(composed(nothing[:3]), [])

@@ -5,7 +5,7 @@ from hydra.utils import get_object, instantiate
 from omegaconf import OmegaConf
 
 from pipelines.config import composition, conf_folder
-from pipelines.config.instantiation import RefusedError, instantiated
+from pipelines.config.building import RefusedError, instantiated
 from pipelines.config.trust import component, refusals
 from pipelines.steps.point import PARTS
 

@@ -14,8 +14,9 @@ from lcm.consent import COMMANDS
 from lcm.plugins.settings.tables import at
 from pipelines.config import conf_folder
 from pipelines.config.building import as_written
-from pipelines.config.composition import composed_whole, quoted, without_hydra
-from pipelines.config.readers import UnreadKey, keys_unread, parts_read
+from pipelines.config.composition import composed_whole, without_hydra
+from pipelines.config.contracts import UnreadKey, keys_unread, parts_read
+from pipelines.config.overrides import quoted
 from pipelines.steps.point import READ
 from tests.conftest import ROOT
 from tests.pipelines.conftest import Lcm

@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from pipelines.config import building, composition
-from pipelines.config.repeated import repeated_dataset
+from pipelines.config.presets import repeated_dataset
 
 
 @pytest.mark.parametrize(

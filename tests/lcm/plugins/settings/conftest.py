@@ -8,8 +8,7 @@ import pytest
 
 from lcm.plugins.settings.tables import TABLES, VERSIONS, Table
 from lcm.plugins.settings.translation import ImportedSettings
-from pipelines.config.preset_choices import Choices
-from pipelines.config.preset_config import RECALL, plugin_default, shipped_choices
+from pipelines.config.presets import RECALL, Choices, plugin_default, shipped_choices
 
 KNOWN: Mapping[str, Table] = {
     name if table is TABLES[name] else f"{name}@{version}": table

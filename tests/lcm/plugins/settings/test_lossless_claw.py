@@ -5,7 +5,7 @@ import pytest
 from lcm.plugins.settings.environment import settings
 from lcm.plugins.settings.tables import ABSENT, TABLES, InexpressibleError, at, check, named_table
 from lcm.plugins.settings.translation import ImportedSettings, read
-from pipelines.config.preset_config import RECALL, plugin_default, shipped_choices
+from pipelines.config.presets import RECALL, plugin_default, shipped_choices
 
 NEW = named_table("lossless_claw@0.15")
 

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from lcm.plugins.settings.tables import ABSENT, TABLES, Row, at, check
 from lcm.plugins.settings.translation import applied, read
-from pipelines.config.preset_config import shipped_choices
+from pipelines.config.presets import shipped_choices
 from tests.lcm.plugins.settings.conftest import MINIMAL, Plugin
 
 ROWS: Mapping[str, Row] = {f"{name}:{row.path}": row for name, table in TABLES.items() for row in table.rows}
