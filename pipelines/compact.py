@@ -116,9 +116,8 @@ def main(arguments: Sequence[str]) -> int:
             files = [file for file in recorded_files(paths) if into.resolve() not in file.path.resolve().parents]
             if not files:
                 raise LcmError("no file to take in: name transcripts, or folders that hold some")
-            workers = getattr(executor, "workers", 1)
             read = [file for file in files if file.refusal is None]
-            shards = shards_of(read, into, number, settings, workers)
+            shards = shards_of(read, into, number, settings, executor.workers)
             mirrored = origin_of(into)
             work = ShardWork(into, parts, triggers, ours["format"], mirrored.url if mirrored else None)
             outcome = _run(executor, work, shards)
