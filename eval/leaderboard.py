@@ -10,8 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eval.configuration import config_hash, leaves
 from eval.measures.names import HAS_NO_NUMBER
-from eval.run import CONFIG, ENVIRONMENT, SUMMARY, Run, commit, config_hash, leaves, write_json
+from eval.run import CONFIG, ENVIRONMENT, SUMMARY, Run, commit, write_json
 from eval.shape import DATASET, TEXT, each, keys, list_of, one_of, or_null
 from eval.tracking.entry import system_name, title
 from lcm import __version__

@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property
@@ -28,7 +28,6 @@ from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, D
 from eval.measures.sessions import ALL_KINDS
 from eval.shape import SUM_NAMES, check_summary, sums_of
 from eval.table import means_table
-from lcm.consent import OWN
 from lcm.derived import SUM, checked, is_listed, seal, unsealed
 from lcm.encoding import from_yaml
 from lcm.errors import LcmError
@@ -39,7 +38,7 @@ from lcm.redaction import redacted, redacted_record
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
 CONTROLS = "control_"
-"""Begins the names of tables that have of the control arms what others have of the system, and `read_arms` of both."""
+"""Begins the names of tables that have of the control arms what others have of the system, and `Run.arms` of both."""
 ENVIRONMENT = "environment.json"
 POINT = "point.json"
 PAGE = "report.html"
@@ -348,24 +347,6 @@ class Run:
         return pl.concat(parts).filter(pl.col("measure").is_in(list(means)))
 
 
-def config_hash(resolved: Mapping[str, Any]) -> str:
-    """Tells two configurations apart, by content: 16 hex digits."""
-    canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
-
-
-def by_class(node: Any) -> Any:
-    """Settings with each component of ours named by its class alone, whose module may have become part of another."""
-    if not isinstance(node, Mapping):
-        return [by_class(inner) for inner in node] if isinstance(node, list) else node
-    return {
-        name: inner.rpartition(".")[2]
-        if name == "_target_" and isinstance(inner, str) and inner.partition(".")[0] in OWN
-        else by_class(inner)
-        for name, inner in node.items()
-    }
-
-
 def write_summary(folder: Path, summary: Mapping[str, Any], began_unix_s: float | None = None) -> dict[str, Any]:
     """Write the summary of a folder, with the sums by which `read_summary` knows it again; returns it with these.
 
@@ -407,6 +388,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
         raise LcmError(f"{path} is not as lcm writes it ({error}); {_AGAIN}") from error
     _SOUND.add(known)
     return summary
+
+
+def folder_kind(folder: Path) -> str | None:
+    """What a folder holds, by its summary: run, sweep, study and so on; None where it holds nothing complete."""
+    return str(read_summary(folder).get("kind", "run")) if (folder / SUMMARY).is_file() else None
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None, where_there: Sequence[str] = ()) -> pl.DataFrame:
@@ -472,15 +458,6 @@ def commit() -> str | None:
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
-
-
-def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of nested settings by its dotted key; a map without entries is a value."""
-    if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from leaves(value, f"{prefix}.{key}" if prefix else str(key))
-    else:
-        yield prefix, node
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -36,9 +36,10 @@ from eval.batch.replay import ReplayParts, Triggers, require_no_admission
 from eval.batch.report import REPORT, contexts_note, incidents_of, read_rows, tells_of, write_compaction_run
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sources import Shard, deciding_settings, shards_of
+from eval.configuration import config_hash
 from eval.executor import Executor, FailedItem
 from eval.mirror import Mirror, origin_of
-from eval.run import config_hash, write_frame
+from eval.run import write_frame
 from eval.table import Column
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError

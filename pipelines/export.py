@@ -30,7 +30,7 @@ from typing import Any
 import yaml
 
 from eval.dataset.dataset import generated_label
-from eval.run import CONFIG, SUMMARY, Run, commit, point_record, read_summary, write_json
+from eval.run import CONFIG, Run, commit, folder_kind, point_record, read_summary, write_json
 from eval.study.settings import check_pick
 from eval.study.sweep import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
@@ -286,10 +286,10 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
     folder = Path(named) if numbered is None else numbered[0]
     if folder.is_dir():
         run_id = None
-        if _kind(folder) == "sweep":
+        if folder_kind(folder) == "sweep":
             folder, label = best_point(folder)
             say(f"The sweep's best point: {label}: {folder}")
-        elif _kind(folder) == "study":
+        elif folder_kind(folder) == "study":
             check_pick(str(folder), read_summary(folder), folder)
         if isinstance(tracking, Mlflow):
             from eval.tracking.registry import logged_run
@@ -300,15 +300,11 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
 
     uri = tracking.address
     run_id, folder = fetch_named(named, uri, scratch, named)
-    if _kind(folder) == "study":
+    if folder_kind(folder) == "study":
         check_pick(named, read_summary(folder))
-    if _kind(folder) == "sweep":
+    if folder_kind(folder) == "sweep":
         raise LcmError(f"{named} is a sweep, whose points are runs of their own: name one, or the sweep's folder")
     return _of_folder(folder, {"kind": "mlflow", "asked": named, "run_id": run_id}, run_id)
-
-
-def _kind(folder: Path) -> str:
-    return str(read_summary(folder).get("kind", "")) if (folder / SUMMARY).is_file() else ""
 
 
 def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> ExportSource:

@@ -20,7 +20,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.run import SUMMARY, Run, leaves
+from eval.configuration import leaves
+from eval.run import SUMMARY, Run
 from lcm.errors import LcmError
 from lcm.given import read_whole
 from lcm.plugins.settings.environment import settings

@@ -30,11 +30,11 @@ from typing import Any
 import polars as pl
 from omegaconf import DictConfig, OmegaConf
 
+from eval.configuration import leaves
 from eval.dataset.dataset import Dataset, generated_label
 from eval.measures.means import ALL
-from eval.regression.regression import GatedComparison, Regression, limit_of, with_words
+from eval.regression.regression import GatedComparison, Regression, limits_of, with_words
 from eval.regression.report import CORRECTED, MARKDOWN, changes, headline, table, write_regression
-from eval.run import leaves
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
@@ -113,7 +113,7 @@ def _regression(config: DictConfig) -> Regression:
     for measure, settings in measures.items() if isinstance(measures, dict) else ():
         try:
             if settings is not None:
-                limit_of(str(measure), settings)
+                limits_of(str(measure), settings)
         except ValueError as error:
             raise LcmError(f"regress.{error}") from None
     regression: Regression = building.build(config, "regress")

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
+from eval.configuration import by_class, config_hash
 from eval.executor import Executor, NoExecutor
 from eval.measures.measure import timed
-from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
+from eval.run import SUMMARY, commit, read_summary
 from eval.study.results import PointResult, compared_by, why_equal
 from eval.study.selection import folds_of, rungs_of
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Space, Study, space, unmeasured

@@ -55,7 +55,7 @@ from eval.ladder.losses import (
 )
 from eval.measures.means import ALL
 from eval.measures.retention import Retention
-from eval.run import SUMMARY, read_summary
+from eval.run import SUMMARY, folder_kind
 from eval.table import Column
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
@@ -201,7 +201,7 @@ def _newest() -> Path:
     """The run below `runs/` that was written last; none that was made for a comparison alone."""
     found = (path for path in _RUNS.rglob(SUMMARY) if EVALUATED not in path.parents)
     for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
-        if read_summary(path.parent).get("kind", "run") == "run":
+        if folder_kind(path.parent) == "run":
             return path.parent
     raise LcmError("there is no run below runs/: name one, --run FOLDER, or make one with `lcm evaluate`")
 

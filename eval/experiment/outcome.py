@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from eval.configuration import config_hash
 from eval.dataset.dataset import Dataset
 from eval.measures.means import ALL, Entry, entry
 from eval.measures.names import SYSTEM_ARM, Direction
-from eval.run import CONTROLS, QUERY_SCHEMA, Run, config_hash, parquet
+from eval.run import CONTROLS, QUERY_SCHEMA, Run, parquet
 from lcm.records.document import ACTIONS
 
 _LAST_FILES: dict[str, tuple[object, bytes]] = {}

@@ -264,8 +264,8 @@ class WorkspaceEvaluator:
                     if measure.is_of_time and external is None:
                         make = self._timed_once(measure, workspace, make)
                     frame, survived = stages.frame("measured", key, make, in_memory=True)
-                    named = [] if one is None else [pl.lit(one).alias("arm")]
-                    measured.setdefault(name, []).append(frame.select(*named, pl.all()))
+                    rows = frame if one is None else frame.select(pl.lit(one).alias("arm"), pl.all())
+                    measured.setdefault(name, []).append(rows)
                     incidents.update(survived)
             progress(len(checkpoint.queries))
         of_workspace = pl.lit(workspace).alias("workspace_id")

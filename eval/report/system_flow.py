@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from eval.configuration import by_class, leaves
 from eval.report.page import Flow, Step
-from eval.run import by_class, leaves
 
 _WRITING = ("extraction", "annotation", "admission", "deduplication")
 _INDEXES = ("embedder", "vector_index", "text_index")

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval.run import SUMMARY, Run, leaves, point_record, read_summary
+from eval.configuration import leaves
+from eval.run import SUMMARY, Run, point_record, read_summary
 from eval.tracking.entry import run_name
 from lcm.errors import LcmError
 from lcm.given import opened_as_is

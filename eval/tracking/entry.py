@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eval.configuration import leaves
 from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, WHOLE, kind_of
 from eval.measures.retrieval import DEFAULT_NAMES
-from eval.run import Run, leaves, point_record
+from eval.run import Run, point_record
 from eval.shape import sections
 from eval.table import written
 from lcm.encoding import well_formed

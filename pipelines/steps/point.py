@@ -17,6 +17,7 @@ from omegaconf import DictConfig
 
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
+from eval.configuration import config_hash
 from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.executor import Executor, NoExecutor, shared_out
@@ -26,7 +27,7 @@ from eval.experiment.outcome import write_run
 from eval.experiment.workspace import Times, WorkspaceEvaluator, refuse_unmeasured
 from eval.external.ranking import External
 from eval.replay.haystack import Haystack
-from eval.run import POINT, Run, config_hash
+from eval.run import POINT, Run
 from eval.study.point import PointFolder
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine

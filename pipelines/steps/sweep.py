@@ -11,10 +11,11 @@ from types import TracebackType
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
+from eval.configuration import config_hash
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
 from eval.measures.measure import timed
-from eval.run import POINT, SUMMARY, Run, config_hash, point_record, read_summary
+from eval.run import POINT, SUMMARY, Run, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
 from eval.study.results import PointResult, compared_by

@@ -13,22 +13,14 @@ import polars as pl
 import pytest
 
 from eval import run as run_module
+from eval.configuration import by_class, config_hash
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.experiment.outcome import SERVED_SCHEMA, Outcome, write_run
 from eval.experiment.workspace import RUN_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
 from eval.measures.measure import VALUES_SCHEMA
 from eval.measures.memory import CONVERSATION_SCHEMA
-from eval.run import (
-    Run,
-    by_class,
-    commit,
-    config_hash,
-    read_summary,
-    read_table,
-    write_frame,
-    write_text,
-)
+from eval.run import Run, commit, read_summary, read_table, write_frame, write_text
 from eval.shape import sections
 from lcm.errors import LcmError
 from lcm.store.documents import DECISION_SCHEMA

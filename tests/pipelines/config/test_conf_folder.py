@@ -39,7 +39,7 @@ def assert_same(overrides: list[str], pipeline: str = EVALUATE) -> None:
     assert our_choices == their_choices
 
 
-@pytest.mark.parametrize("pipeline", ["evaluate", "tune", "benchmark", "compact", "mcp", "questions make", "regress"])
+@pytest.mark.parametrize("pipeline", ["evaluate", "tune", "compact", "mcp", "questions make", "regress"])
 def test_each_pipeline_is_known(pipeline: str) -> None:
     assert_same([], pipeline)
 
