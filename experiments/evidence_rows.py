@@ -15,7 +15,7 @@ from system_parts import COMMON, key_of
 
 from eval.dataset.dataset import Dataset
 from eval.measures.coverage import ShownText, with_near_duplicates
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols.contract import contract_of

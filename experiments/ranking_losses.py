@@ -21,7 +21,7 @@ from talk_kinds import EVERY_KIND, overrides
 from eval.dataset.dataset import Dataset
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.losses import losses, places_in_order
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.memory.system import System

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from eval.cache.fingerprint import Fingerprint, digest
+from eval.cache.stage_cache import Fingerprint, digest
 from eval.run import read_summary
 from eval.significance import bootstrap_means
 

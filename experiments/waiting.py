@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from eval.replay.per_turn import turns
+from eval.replay.workspace_replay import turns
 from eval.run import read_summary, read_table
 from lcm.compaction.scheduling import Synchronous
 from lcm.memory.memory import Memory

@@ -28,7 +28,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from eval.comparison.comparison import against_controls
-from eval.experiment.external_outcome import ALIGNED
+from eval.experiment.outcome import ALIGNED
 from eval.measures.measure import directions_of
 from eval.measures.names import CONTEXT_COSTS, HAS_NO_NUMBER, kind_of
 from eval.run import Run

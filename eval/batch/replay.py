@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, Self
 
 from eval.batch.sources import SourceReader
-from eval.replay.per_turn import turns
+from eval.replay.workspace_replay import turns
 from lcm.compaction.summarizer.t5 import Routed
 from lcm.compaction.window import StoredWindow
 from lcm.encoding import well_formed

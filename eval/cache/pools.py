@@ -8,8 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.cache.fingerprint import Fingerprint, Unidentified, digest
-from eval.cache.frame_cache import FrameCache
+from eval.cache.stage_cache import Fingerprint, FrameCache, Unidentified, digest
 from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import Batch, Expansion, Ranker, Source, Stage
 from lcm.retrieval.frames import KeptBeside

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,20 +11,9 @@ from typing import Any
 import polars as pl
 
 from eval.arms import KnowsDataset
-from eval.cache.fingerprint import Fingerprint, Unidentified, digest
-from eval.cache.frame_cache import FrameCache, Made
+from eval.cache.stage_cache import Fingerprint, FrameCache, Made, Unidentified, digest
 from eval.dataset.dataset import Dataset
-from eval.executor import Executor, NoExecutor
-from eval.experiment.distributed import evaluate_distributed, refuse_timing
-from eval.experiment.external_outcome import (
-    ALIGNED,
-    aligned_values,
-    asked_of,
-    flags_of_external,
-    refuse_sessions,
-    with_value,
-    without_answer,
-)
+from eval.executor import Executor, FailedItem, NoExecutor
 from eval.experiment.flags import (
     contexts_compacted,
     flags_of_contexts,
@@ -33,7 +23,17 @@ from eval.experiment.flags import (
     flags_of_run,
     flags_of_usage,
 )
-from eval.experiment.outcome import Outcome, served
+from eval.experiment.outcome import (
+    ALIGNED,
+    Outcome,
+    aligned_values,
+    asked_of,
+    flags_of_external,
+    refuse_sessions,
+    served,
+    with_value,
+    without_answer,
+)
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
 from eval.measures.coverage import with_near_duplicates, with_ranked
 from eval.measures.means import Means
@@ -44,18 +44,78 @@ from eval.measures.measure import (
     RunReading,
     SystemReading,
     directions_of,
+    timed,
 )
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import Retrieval, judged_queries
-from eval.replay.bulk import Bulk
-from eval.replay.workspace_replay import Replay
-from lcm.errors import DatasetError
+from eval.replay.workspace_replay import Bulk, Replay
+from lcm.errors import DatasetError, LcmError
 from lcm.faults import counting
 from lcm.memory.session import heartbeat_ids
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker
 from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.ranking.pipeline import POOL_ACTED
+
+_TURNS = 2
+"""So often a worker takes a part: each time it opens its own models, but one done early takes from what is left."""
+
+
+def evaluate_distributed(
+    evaluator: WorkspaceEvaluator, executor: Executor, progress: Callable[[int], None]
+) -> list[WorkspaceResult]:
+    """Have workers evaluate every workspace of a dataset; each gets its part of the dataset alone.
+
+    Args:
+        progress: told how many queries were answered, workspace by workspace.
+    Returns:
+        In the order of the dataset.
+    Raises:
+        LcmError: naming the workspace that came to no end; the others are given up.
+    """
+    dataset = evaluator.dataset
+    queries = Counter(query.workspace_id for query in dataset.queries)
+    parts = _dealt(dataset, _TURNS * executor.workers)
+    results: dict[str, WorkspaceResult] = {}
+    evaluators = [replace(evaluator, dataset=part) for part in parts]
+    with closing(executor.map(evaluate_all, evaluators)) as messages:
+        for message in messages:
+            if isinstance(message, FailedItem):
+                at_work = next(one for one in parts[message.item].workspaces if one not in results)
+                raise LcmError(f"workspace {at_work!r} came to no end: {message.reason}")
+            results[message.workspace_id] = message
+            progress(queries[message.workspace_id])
+    return [results[workspace] for workspace in dataset.workspaces]
+
+
+def evaluate_all(evaluator: WorkspaceEvaluator) -> Iterator[WorkspaceResult]:
+    """Evaluate every workspace of an evaluator's dataset, in the worker's own process."""
+    for workspace in evaluator.dataset.workspaces:
+        yield evaluator.evaluate(workspace, lambda queries: None)
+
+
+def refuse_timing(executor: Executor, measures: Mapping[str, Measure]) -> None:
+    """Refuse to time live queries beside workers.
+
+    Raises:
+        LcmError: saying what to set.
+    """
+    for name, queries in timed(measures).items():
+        if not isinstance(executor, NoExecutor):
+            raise LcmError(
+                f"measures.{name}.queries={queries}: queries cannot be timed while workers share the machine; set "
+                f"measures.{name}.queries=0, or time them with executor=none"
+            )
+
+
+def _dealt(dataset: Dataset, most: int) -> list[Dataset]:
+    """Cut a dataset into at most so many parts, whole workspaces, those with most messages first and apart."""
+    messages = Counter[str]()
+    for transcript in dataset.transcripts:
+        messages[transcript.workspace_id] += len(transcript.messages)
+    largest_first = sorted(messages, key=lambda workspace: -messages[workspace])
+    return [dataset.part(largest_first[i::most]) for i in range(min(most, len(largest_first)))]
+
 
 _NAMED = ("workspace_id", "document_id")
 Progress = Callable[[str, int, int], None]

@@ -10,10 +10,8 @@ from typing import Any
 import polars as pl
 
 from eval.arms import KnowsDataset, ceilings_among, rankings_of
-from eval.cache.fingerprint import Fingerprint, Unidentified, digest
-from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools
-from eval.cache.stage_cache import StageCache
+from eval.cache.stage_cache import Fingerprint, FrameCache, Made, StageCache, Unidentified, digest
 from eval.dataset.dataset import Dataset
 from eval.external.ranking import External
 from eval.external.reading import RecordedAnswers

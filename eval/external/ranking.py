@@ -8,9 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.cache.fingerprint import Fingerprint, Unidentified, content_of, digest
-from eval.cache.frame_cache import FrameCache, Made
-from eval.cache.stage_cache import StageCache
+from eval.cache.stage_cache import Fingerprint, FrameCache, Made, StageCache, Unidentified, content_of, digest
 from eval.dataset.dataset import Dataset
 from eval.external.reading import read_log
 from eval.external.session import Told, Transport, asked_of_itself, played

@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import polars as pl
 
-from eval.replay.extent import queries_by_extent
-from eval.replay.per_turn import turns
+from eval.replay.workspace_replay import queries_by_extent, turns
 from lcm.checks import check_range
 from lcm.encoding import printable, well_formed
 from lcm.errors import LcmError

@@ -21,15 +21,15 @@ from typing import NamedTuple
 
 import polars as pl
 
-from eval.cache.frame_cache import FrameCache
 from eval.cache.pools import with_cached_pools
+from eval.cache.stage_cache import FrameCache
 from eval.dataset.dataset import Dataset
-from eval.experiment.external_outcome import unanswered, unjudged
+from eval.experiment.outcome import unanswered, unjudged
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.external.reading import RecordedAnswers
 from eval.measures.coverage import with_near_duplicates
 from eval.measures.means import ALL
-from eval.replay.extent import instants
+from eval.replay.workspace_replay import instants
 from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from eval.measures.measure import REPORT_TOKENS
-from eval.replay.per_turn import turns
+from eval.replay.workspace_replay import turns
 from lcm.compaction.facts.finding import statements_in
 from lcm.compaction.facts.ledger import Ledger, Subject
 from lcm.compaction.facts.reading import Statement, is_result

@@ -27,7 +27,7 @@ from eval.measures.session_play import (
     truncated,
     whole_history,
 )
-from eval.replay.per_turn import turns
+from eval.replay.workspace_replay import turns
 from lcm.checks import check_range
 from lcm.compaction.facts.finding import statements_of
 from lcm.compaction.facts.ledger import Fact, Shown, Subject, cue_of, holds_words, standings

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal, get_args
 import polars as pl
 
 from eval.dataset.dataset import Dataset, Layout
-from eval.replay.extent import instants, transcript_until
+from eval.replay.workspace_replay import instants, transcript_until
 from lcm.checks import check_choice, check_range
 from lcm.errors import DatasetError, LcmError
 from lcm.records.conversation import Transcript

@@ -1,25 +1,63 @@
-"""The replay of one workspace as a series of checkpoints: played once, opened from the cache afterwards."""
+"""How transcripts reach a memory: all at once or turn by turn, as a series of checkpoints, played once and opened from
+the cache afterwards."""
 
 import json
 import logging
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
 from eval.cache.stage_cache import StageCache
+from eval.replay.haystack import Haystack
+from lcm.clock import EPOCH
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, told
 from lcm.files import written_whole
 from lcm.memory.live_documents import LiveDocuments
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
-from lcm.records.conversation import Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.records.summary import ContextReading
+
+
+def queries_by_extent(
+    transcripts: Sequence[Transcript], queries: Sequence[Query]
+) -> dict[tuple[int, ...], list[Query]]:
+    """Queries by how many messages of each transcript were said before them, in the order of asking."""
+    said = [instants(transcript) for transcript in transcripts]
+    by_instant: dict[datetime, list[Query]] = {}
+    for query in sorted(queries, key=lambda query: query.asked_at):
+        by_instant.setdefault(query.asked_at, []).append(query)
+    found: dict[tuple[int, ...], list[Query]] = {}
+    for asked_at, asked in by_instant.items():
+        found.setdefault(tuple(bisect_right(times, asked_at) for times in said), []).extend(asked)
+    return found
+
+
+def instants(transcript: Transcript) -> list[datetime]:
+    """When each message is known to have been said: its own time, or the latest before it."""
+    found, latest = [], EPOCH
+    for message in transcript.messages:
+        latest = max(latest, message.created_at or latest)
+        found.append(latest)
+    return found
+
+
+def transcript_until(transcript: Transcript, n: int) -> Transcript:
+    """Its first n messages, and the events that stand before the next."""
+    if n >= len(transcript.messages):
+        return transcript
+    events = tuple(event for event in transcript.events if event.after <= n)
+    return replace(transcript, messages=transcript.messages[:n], events=events)
+
 
 _log = logging.getLogger(__name__)
 _MOST_CHECKPOINTS = 16
@@ -187,3 +225,78 @@ class _SavedCheckpoints:
         except (OSError, StoreFaultError) as error:
             _log.warning("checkpoints are not kept: %s", told(error) or error)
             self.discard()
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk(Haystack):
+    """Ingests everything up to the next question, compacts once, then answers; nothing later is known by then."""
+
+    def play(
+        self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[list[Query]]:
+        """Ingest the transcripts; yield queries when the memory holds what was said before them, and no more.
+
+        Queries between the same two messages come together. Every query is yielded once.
+        """
+        for ingested, asked in self.steps(transcripts, queries):
+            memory.ingest_all(ingested)
+            memory.compact([transcript.conversation_id for transcript in ingested])
+            yield asked
+
+    def steps(
+        self, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[tuple[list[Transcript], list[Query]]]:
+        """Yield the transcripts that grew, as far as they are ingested, and the queries asked before more is."""
+        before = (0,) * len(transcripts)
+        for ingested, asked in queries_by_extent(transcripts, queries).items():
+            grown = [
+                transcript_until(t, n) for t, n, known in zip(transcripts, ingested, before, strict=True) if n > known
+            ]
+            before = ingested
+            yield grown, asked
+
+
+@dataclass(frozen=True, slots=True)
+class PerTurn(Haystack):
+    """A turn is all up to the next message of the user. After each, compaction looks at its triggers; a question finds
+    the context that existed then. Transcripts of one workspace are ingested one after another between two questions."""
+
+    is_per_turn = True
+
+    def play(
+        self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
+    ) -> Iterator[list[Query]]:
+        """Ingest the transcripts; yield queries when the memory holds what was said before them, and no more.
+
+        Queries between the same two messages come together. Every query is yielded once.
+        """
+        before = (0,) * len(transcripts)
+        for ingested, asked in queries_by_extent(transcripts, queries).items():
+            for transcript, n, known in zip(transcripts, ingested, before, strict=True):
+                if n > known:
+                    _ingest_turns(memory, transcript_until(transcript, n), known)
+            before = ingested
+            memory.catch_up()
+            yield asked
+
+
+def _ingest_turns(memory: Memory, transcript: Transcript, known: int) -> None:
+    """Take the turns behind the first `known` messages; then note what is recorded beside the messages so far."""
+    name = transcript.conversation_id
+    for turn in turns(transcript.messages[known:]):
+        memory.take_turn(name, turn)
+    if memory.system.session.writes(name, name):
+        memory.store.put_events(name, 0, transcript.events, transcript.title)
+
+
+def turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Cut before each message of the user."""
+    number = 0
+
+    def turn_of(message: Message) -> int:
+        nonlocal number
+        number += message.role == "user"
+        return number
+
+    for _, turn in groupby(messages, turn_of):
+        yield list(turn)

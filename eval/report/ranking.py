@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from eval.experiment.external_outcome import ALIGNED
+from eval.experiment.outcome import ALIGNED
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.explanation import best_documents, found_by, ladders
 from eval.ladder.losses import FOUND, LATE, NO_MISS, Asked, Traced, asked_again, judged_messages, said_messages

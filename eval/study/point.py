@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from eval.cache.fingerprint import Unidentified, content_of, libraries, source_digest
+from eval.cache.stage_cache import Unidentified, content_of, libraries, source_digest
 from eval.configuration import config_hash
 from eval.external.session import is_fault
 from eval.run import POINT, SUMMARY, read_summary

@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
 
-from eval.cache.loaded import loaded
-from eval.cache.stage_cache import StageCache
+from eval.cache.stage_cache import StageCache, loaded
 from eval.configuration import config_hash
 from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.executor import Executor, NoExecutor, shared_out
-from eval.experiment.distributed import refuse_timing
-from eval.experiment.experiment import Experiment, Progress
+from eval.experiment.experiment import Experiment, Progress, refuse_timing
 from eval.experiment.outcome import write_run
 from eval.experiment.workspace import Times, WorkspaceEvaluator, refuse_unmeasured
 from eval.external.ranking import External

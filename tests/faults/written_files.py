@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from eval.cache import stage_cache
+from eval.cache import stage_cache as stage_cache
 from eval.judging.judgements import Judgement, JudgementFile
 from eval.report.ranking import columns_of_run
 from eval.run import Run

@@ -8,7 +8,7 @@ import pytest
 
 from eval.experiment.outcome import Outcome
 from eval.measures.names import SYSTEM_ARM
-from eval.replay.per_turn import PerTurn
+from eval.replay.workspace_replay import PerTurn
 from lcm.memory.memory import Memory
 from lcm.protocols.context import ContextRequest
 from lcm.retrieval.summary_expansion import OpenedSummaries

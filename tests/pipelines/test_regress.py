@@ -90,7 +90,10 @@ def test_what_overrides_describe_is_evaluated_on_the_baselines_dataset(here: Pat
             "measures.retention.rouge_threshold=0.9",
             "different measures.retention.rouge_threshold: baseline 0.5, candidate 0.9; ",
         ),
-        ("replay=per_turn", "different replay: baseline 'eval.replay.bulk.Bulk', candidate 'eval.replay.per_turn."),
+        (
+            "replay=per_turn",
+            "different replay: baseline 'eval.replay.workspace_replay.Bulk', candidate 'eval.replay.workspace_replay.",
+        ),
     ],
 )
 def test_what_would_be_measured_otherwise_is_refused_before_it_is_evaluated(

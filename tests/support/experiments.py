@@ -10,8 +10,7 @@ from eval.experiment.workspace import WorkspaceEvaluator
 from eval.measures.means import Means
 from eval.measures.measure import Measure
 from eval.measures.retrieval import Retrieval
-from eval.replay.bulk import Bulk
-from eval.replay.workspace_replay import Replay
+from eval.replay.workspace_replay import Bulk, Replay
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import polars as pl
 import pytest
 
-from eval.cache import fingerprint as identities
-from eval.cache.fingerprint import Fingerprint, Unidentified, digest, source_digest
+from eval.cache import stage_cache as identities
+from eval.cache.stage_cache import Fingerprint, Unidentified, digest, source_digest
 from lcm.compaction.summarizer.t5 import T5
 from lcm.compaction.summarizer.t5_files import checkpoint_folder, checkpoints
 from lcm.retrieval.embedder.cache import CachedEmbedder
@@ -99,7 +99,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
 
     yield told
     monkeypatch.undo()
-    told("eval.cache.fingerprint")
+    told("eval.cache.stage_cache")
 
 
 CACHED = ("source", "foreign_source", "imported", "data_of")

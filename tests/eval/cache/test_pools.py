@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from eval.cache import pools
-from eval.cache.frame_cache import FrameCache
 from eval.cache.pools import with_cached_pools
-from eval.cache.stage_cache import StageCache
+from eval.cache.stage_cache import FrameCache, StageCache
 from lcm.retrieval.decay import Weibull
 from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking import pipeline

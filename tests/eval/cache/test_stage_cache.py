@@ -8,8 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.cache.frame_cache import FrameCache
-from eval.cache.stage_cache import StageCache
+from eval.cache.stage_cache import FrameCache, StageCache
 
 CONTENT = b"what was worked out" * 100
 

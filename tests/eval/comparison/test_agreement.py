@@ -116,8 +116,8 @@ MEASURES: dict[str, dict[str, Any]] = {
     "latency": {"_target_": "eval.measures.latency.Latency", "queries": 3},
 }
 
-PER_TURN = "eval.replay.per_turn.PerTurn"
-BULK = "eval.replay.bulk.Bulk"
+PER_TURN = "eval.replay.workspace_replay.PerTurn"
+BULK = "eval.replay.workspace_replay.Bulk"
 Changes = dict[str, dict[str, Any] | None]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.lmeb import Lmeb
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.errors import DatasetError
 from tests.eval.dataset.evidence import evidence
 from tests.eval.dataset.refusals import misread

@@ -16,7 +16,7 @@ from eval.dataset.locomo import Locomo
 from eval.dataset.longmemeval import LongMemEval
 from eval.dataset.personamem import Personamem
 from eval.dataset.qmsum import Qmsum
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from tests.eval.dataset.test_dialogsum import write_small_dialogsum

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eval.dataset.personamem import Personamem
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.eval.dataset.refusals import misread

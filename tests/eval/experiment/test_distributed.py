@@ -9,7 +9,7 @@ import pytest
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from eval.executor import NoExecutor
-from eval.experiment.distributed import evaluate_distributed
+from eval.experiment.experiment import evaluate_distributed
 from lcm.errors import LcmError
 
 SAMPLE = Sample().load()

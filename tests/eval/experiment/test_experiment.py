@@ -18,7 +18,7 @@ from eval.measures.measure import Measure, SystemReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.errors import DatasetError, LcmError
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker

@@ -10,9 +10,7 @@ from eval.experiment.flags import flags_of_contexts, flags_of_haystacks, flags_o
 from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import large_files
 from eval.measures.sessions import Survival
-from eval.replay.bulk import Bulk
-from eval.replay.per_turn import PerTurn
-from eval.replay.workspace_replay import Replay
+from eval.replay.workspace_replay import Bulk, PerTurn, Replay
 from lcm.compaction.clustering import Clustering
 from lcm.compaction.guidance.protected import NoGuidance
 from lcm.compaction.lossless.lossless import SWEEPS, Lossless

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.cache.fingerprint import _foreign_source, _source, source_digest
-from eval.cache.stage_cache import StageCache
+from eval.cache.stage_cache import StageCache, _foreign_source, _source, source_digest
 from eval.experiment.experiment import Experiment
 from eval.experiment.outcome import Outcome
 from eval.experiment.workspace import WorkspaceEvaluator
@@ -18,7 +17,7 @@ from eval.ladder.explanation import explained
 from eval.ladder.losses import FOUND, UNANSWERED, asked_again, losses, said_messages
 from eval.measures.means import Means
 from eval.measures.retrieval import Retrieval
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.consent import COMMANDS, TRUST
 from pipelines.steps.point import told_of_external
 from tests.eval.external.test_stand_ins import EVERY_ONE, dataset, values

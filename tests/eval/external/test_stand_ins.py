@@ -15,8 +15,7 @@ import pytest
 
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Experiment
-from eval.experiment.external_outcome import _of_queries
-from eval.experiment.outcome import Outcome
+from eval.experiment.outcome import Outcome, _of_queries
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.external.process import LineProcess, PythonObject, Stdio
 from eval.external.ranking import External
@@ -27,7 +26,7 @@ from eval.measures.names import SYSTEM_ARM
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
 from eval.measures.sessions import Resume, Survival
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.consent import COMMANDS
 from lcm.errors import LcmError
 from lcm.records.conversation import Message, Part

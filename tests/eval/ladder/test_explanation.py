@@ -11,7 +11,7 @@ from eval.dataset.sample import Sample
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.explanation import ADDED, DROPPED, Explanation, explained
 from eval.ladder.losses import asked_again, said_messages
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Batch, Stage
 from lcm.records.query import Query

@@ -38,7 +38,7 @@ from eval.ladder.losses import (
 from eval.measures.means import ALL
 from eval.measures.measure import RunReading
 from eval.measures.retrieval import Retrieval
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from eval.report.ranking import Insight, MessageLadder
 from lcm.memory.memory import Memory
 from lcm.memory.session import SessionRules

@@ -12,7 +12,7 @@ import pytest
 from eval.experiment.outcome import Outcome
 from eval.measures.latency import SEARCH_SCHEMA, IndexSearch, Latency
 from eval.measures.measure import SystemReading
-from eval.replay.bulk import Bulk
+from eval.replay.workspace_replay import Bulk
 from lcm.protocols.retrieval import VectorIndexChoice
 from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.source.indexes import Dense

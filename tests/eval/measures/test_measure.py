@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from eval.measures.measure import Measure, MemoryReading, RunReading, SystemReading
-from eval.replay.per_turn import turns
+from eval.replay.workspace_replay import turns
 from lcm.memory.memory import Memory
 from tests.eval.experiment.test_experiment import dataset, system
 from tests.eval.measures.test_survival import folding

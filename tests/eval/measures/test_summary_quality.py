@@ -16,9 +16,7 @@ from eval.measures.measure import SystemReading
 from eval.measures.memory import SummaryQuality, rouge
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.replay.bulk import Bulk
-from eval.replay.per_turn import PerTurn
-from eval.replay.workspace_replay import Replay
+from eval.replay.workspace_replay import Bulk, PerTurn, Replay
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.chain import Truncate
 from lcm.compaction.work import NoCompaction

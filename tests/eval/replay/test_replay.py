@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.replay.bulk import Bulk
-from eval.replay.per_turn import PerTurn, turns
+from eval.replay.workspace_replay import Bulk, PerTurn, turns
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.chain import Truncate
 from lcm.memory.memory import Memory

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from eval.cache.frame_cache import FrameCache
 from eval.cache.pools import with_cached_pools
-from eval.cache.stage_cache import StageCache
+from eval.cache.stage_cache import FrameCache, StageCache
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.records.conversation import Message, Part, Transcript
