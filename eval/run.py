@@ -180,7 +180,7 @@ class Run:
     def config(self) -> dict[str, Any]:
         """The whole configuration, references worked out; empty where only the numbers of a run are at hand."""
         path = self.folder / CONFIG
-        if not path.is_file():
+        if not path.exists():
             return {}
         try:
             config = from_yaml(checked(path, _AGAIN).read_text(encoding="utf-8"))

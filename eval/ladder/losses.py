@@ -29,7 +29,7 @@ from eval.experiment.workspace import WorkspaceEvaluator
 from eval.external.reading import RecordedAnswers
 from eval.measures.coverage import with_near_duplicates
 from eval.measures.means import ALL
-from eval.replay.workspace_replay import instants
+from eval.replay.haystack import instants
 from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker

@@ -17,8 +17,8 @@ from typing import ClassVar, Literal, get_args
 import polars as pl
 
 from eval.dataset.dataset import Dataset, Layout
-from eval.replay.workspace_replay import instants, transcript_until
 from lcm.checks import check_choice, check_range
+from lcm.clock import EPOCH
 from lcm.errors import DatasetError, LcmError
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
@@ -280,3 +280,20 @@ def _from(sources: Mapping[str, Dataset]) -> list[str]:
 def _worded(settings: Mapping[str, str | int]) -> str:
     shown = settings if settings["distractors"] else {"haystack": settings["haystack"]}
     return " ".join(f"{name}={value}" for name, value in shown.items())
+
+
+def instants(transcript: Transcript) -> list[datetime]:
+    """When each message is known to have been said: its own time, or the latest before it."""
+    found, latest = [], EPOCH
+    for message in transcript.messages:
+        latest = max(latest, message.created_at or latest)
+        found.append(latest)
+    return found
+
+
+def transcript_until(transcript: Transcript, n: int) -> Transcript:
+    """Its first n messages, and the events that stand before the next."""
+    if n >= len(transcript.messages):
+        return transcript
+    events = tuple(event for event in transcript.events if event.after <= n)
+    return replace(transcript, messages=transcript.messages[:n], events=events)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
 from itertools import groupby
@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from eval.cache.stage_cache import StageCache
-from eval.replay.haystack import Haystack
-from lcm.clock import EPOCH
+from eval.replay.haystack import Haystack, instants, transcript_until
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, told
 from lcm.files import written_whole
@@ -42,24 +41,6 @@ def queries_by_extent(
     return found
 
 
-def instants(transcript: Transcript) -> list[datetime]:
-    """When each message is known to have been said: its own time, or the latest before it."""
-    found, latest = [], EPOCH
-    for message in transcript.messages:
-        latest = max(latest, message.created_at or latest)
-        found.append(latest)
-    return found
-
-
-def transcript_until(transcript: Transcript, n: int) -> Transcript:
-    """Its first n messages, and the events that stand before the next."""
-    if n >= len(transcript.messages):
-        return transcript
-    events = tuple(event for event in transcript.events if event.after <= n)
-    return replace(transcript, messages=transcript.messages[:n], events=events)
-
-
-_log = logging.getLogger(__name__)
 _MOST_CHECKPOINTS = 16
 """Checkpoints of a workspace that are kept; where questions lie between more, it is played each time."""
 _TEMPORARY = ""
@@ -67,6 +48,8 @@ _TEMPORARY = ""
 _INDEX = "checkpoints.json"
 _BYTES_A_DOCUMENT = 20_000
 """What a document takes in memory, roughly: its vectors, its words in an index, its row."""
+
+_log = logging.getLogger(__name__)
 
 
 class Replay(Protocol):

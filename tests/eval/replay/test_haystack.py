@@ -13,8 +13,8 @@ from eval.dataset.dataset import QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Datase
 from eval.dataset.sample import Sample
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.replay.haystack import POOLED
-from eval.replay.workspace_replay import Bulk, PerTurn, instants
+from eval.replay.haystack import POOLED, instants
+from eval.replay.workspace_replay import Bulk, PerTurn
 from lcm.errors import DatasetError, LcmError
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
