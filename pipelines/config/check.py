@@ -263,6 +263,9 @@ class _Check:
             del node[name]
         elif one.sign == "+" and held is not None and not isinstance(one.value, (dict, list)):
             return f"{one.text}: the key is there already: change it with {one.text[1:]}"
+        elif {type(held), type(one.value)} == {dict, list}:
+            kinds = {dict: "a map, written {NAME:VALUE}", list: "a list, written [VALUE]"}
+            return f"{one.key} must be {kinds[type(held)]}, got {one.text.partition('=')[2]}"
         elif isinstance(held, dict) and isinstance(one.value, dict):
             if not one.sign and (new := next(_new(one.key, held, one.value), None)):
                 return self._unknown(new, config)
