@@ -5,24 +5,14 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eval.measures.names import EXTERNAL_MEMORY, HAS_NO_NUMBER
-from eval.run import (
-    CONFIG,
-    ENVIRONMENT,
-    SUMMARY,
-    commit,
-    config_hash,
-    directions,
-    leaves,
-    read_config,
-    read_summary,
-    write_json,
-)
+from eval.configuration import config_hash, leaves
+from eval.measures.names import HAS_NO_NUMBER
+from eval.run import CONFIG, ENVIRONMENT, SUMMARY, Run, commit, write_json
 from eval.shape import DATASET, TEXT, each, keys, list_of, one_of, or_null
 from eval.tracking.entry import system_name, title
 from lcm import __version__
@@ -63,35 +53,29 @@ class Terms(NamedTuple):
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
-class BoardRun:
-    """A run that stands on a leaderboard."""
-
-    name: str
-    """Of its folder there."""
-    folder: Path
-    summary: Mapping[str, Any]
-    config: Mapping[str, Any]
-    version: str | None
-    """Of the lcm that made it, as far as the run says so."""
+class BoardRun(Run):
+    """A run that stands on a leaderboard, named by its folder there."""
 
     @classmethod
     def read(cls, name: str, folder: Path) -> "BoardRun":
-        summary = read_summary(folder)
-        if (kind := summary.get("kind", "run")) != "run":
-            raise LcmError(f"{folder} is a {kind}, not a run: name folders that `lcm evaluate` wrote")
+        run = cls.open(folder)
         if changed := changed_in(folder):
             raise LcmError(f"{changed} is damaged: it is not as it was written; run `lcm evaluate` again")
-        made_by = checked(folder / ENVIRONMENT, "run `lcm evaluate` again")
-        if not made_by.is_file():
-            raise LcmError(f"{folder} has no {ENVIRONMENT}: name folders that `lcm evaluate` wrote")
-        version = json.loads(plain_bytes(made_by))["packages"].get("lcm-harness")
-        return cls(name, folder, summary, read_config(folder), version)
+        if missing := next((one for one in (CONFIG, ENVIRONMENT) if not (folder / one).is_file()), None):
+            raise LcmError(f"{folder} has no {missing}: name folders that `lcm evaluate` wrote")
+        return run.having(name)
+
+    @cached_property
+    def version(self) -> str | None:
+        """Of the lcm that made it, as far as the run says so."""
+        made_by = checked(self.folder / ENVIRONMENT, "run `lcm evaluate` again")
+        told: str | None = json.loads(plain_bytes(made_by))["packages"].get("lcm-harness")
+        return told
 
     @property
     def system(self) -> str:
         """In words: the preset, and what else was asked for."""
-        return title([system_name(self.summary)], self.summary.get("overrides", ()))
+        return title([system_name(self.summary)], self.overrides)
 
     @property
     def system_digest(self) -> str:
@@ -99,26 +83,15 @@ class BoardRun:
         return config_hash(self.config.get("memory", {}))
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What it says of an external memory; none of a system of ours."""
-        return tuple(one for one in self.summary.get("flags", ()) if one.startswith(EXTERNAL_MEMORY))
-
-    @property
     def command(self) -> str | None:
         """The command that repeats it, with the packages of others whose classes its configuration names; None where
         nobody composed its configuration from overrides."""
-        if (overrides := self.summary.get("overrides")) is None:
+        if "overrides" not in self.summary:
             return None
         settings = leaves(self.config)
         named = [str(value) for key, value in settings if value and key.endswith(("_target_", "external.target"))]
         others = sorted({name.partition(".")[0] for name in named}.difference(OWN))
-        return shlex.join(["lcm", "evaluate", *overrides, *([f"trust=[{','.join(others)}]"] if others else [])])
-
-    @property
-    def latency_ms(self) -> float | None:
-        """The median of a live query, where that was measured."""
-        timed: Mapping[str, Mapping[str, float]] = self.summary.get("timing", {}).get("latency_ms") or {}
-        return next((one.get("p50_ms") for one in timed.values()), None)
+        return shlex.join(["lcm", "evaluate", *self.overrides, *([f"trust=[{','.join(others)}]"] if others else [])])
 
 
 class BoardRow(NamedTuple):
@@ -172,7 +145,7 @@ def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
         if told is not None and told["value"] is not None and told["n"]:
             by_terms.setdefault(_terms(run, measure), []).append(run)
         else:
-            why = next((one for one in run.notes if HAS_NO_NUMBER in one), f"{measure} was not measured")
+            why = next((one for one in run.of_external if HAS_NO_NUMBER in one), f"{measure} was not measured")
             unranked[run.name] = f"{run.system}, {run.summary['dataset']['name']}: {why}"
     if not by_terms:
         known = dict.fromkeys(name for run in runs for name in run.summary.get("measures", {}))
@@ -181,7 +154,7 @@ def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
         most = max(
             (one for one in by_terms if one._replace(queries=terms.queries) == terms), key=lambda one: one.queries
         )
-        if most != terms and all(run.notes for run in by_terms[terms]):  # an external memory that lacks values
+        if most != terms and all(run.of_external for run in by_terms[terms]):  # an external memory that lacks values
             by_terms[most] += by_terms.pop(terms)
     tables = [Standings(terms, _rows(alike, measure, terms.queries)) for terms, alike in by_terms.items()]
     cutoff = re.search(r"@\d+$", measure)
@@ -190,7 +163,7 @@ def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
 
 def _terms(run: BoardRun, measure: str) -> Terms:
     about = run.summary["dataset"]
-    measured = [run.summary["measures"], *(run.summary.get("arms", {}).values() if run.notes else ())]
+    measured = [run.summary["measures"], *(run.summary.get("arms", {}).values() if run.of_external else ())]
     return Terms(
         about["name"],
         about.get("protocol", ""),
@@ -203,7 +176,7 @@ def _terms(run: BoardRun, measure: str) -> Terms:
 
 def _rows(runs: Sequence[BoardRun], measure: str, queries: int) -> list[BoardRow]:
     """Best first; arms among them, each once where several runs measured the same. Last what lacks questions."""
-    sign = 1 if directions(runs[0].folder).get(measure) == "lower" else -1
+    sign = 1 if runs[0].directions.get(measure) == "lower" else -1
     rows = []
     for run in runs:
         measures = run.summary["measures"]

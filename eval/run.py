@@ -10,13 +10,13 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -28,18 +28,17 @@ from eval.measures.names import CONTEXT_MEASURES, EXTERNAL_MEMORY, SYSTEM_ARM, D
 from eval.measures.sessions import ALL_KINDS
 from eval.shape import SUM_NAMES, check_summary, sums_of
 from eval.table import means_table
-from lcm.consent import OWN
 from lcm.derived import SUM, checked, is_listed, seal, unsealed
 from lcm.encoding import from_yaml
 from lcm.errors import LcmError
-from lcm.files import private, write_text, written_whole
+from lcm.files import from_here, private, write_text, written_whole
 from lcm.given import plain_bytes
 from lcm.redaction import redacted, redacted_record
 
 SUMMARY = "summary.json"
 CONFIG = "config.yaml"
 CONTROLS = "control_"
-"""Begins the names of tables that have of the control arms what others have of the system, and `read_arms` of both."""
+"""Begins the names of tables that have of the control arms what others have of the system, and `Run.arms` of both."""
 ENVIRONMENT = "environment.json"
 POINT = "point.json"
 PAGE = "report.html"
@@ -93,7 +92,7 @@ class Run:
         vars(self).update(known)
 
     @classmethod
-    def open(cls, folder: Path, name: str | None = None) -> "Run":
+    def open(cls, folder: Path, name: str | None = None) -> Self:
         """The complete run of a folder.
 
         Raises:
@@ -163,10 +162,10 @@ class Run:
             f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         )
         told = means_table("arm", arms, names, costs, own=SYSTEM_ARM)
-        notes = (*summary["notes"], *summary["flags"], str(self.folder))
+        notes = (*summary["notes"], *summary["flags"], f"kept in {from_here(self.folder)}")
         return replace(told, caption=caption, notes=notes)._repr_html_()
 
-    def having(self, name: str, **known: Any) -> "Run":
+    def having(self, name: str, **known: Any) -> Self:
         """The same run under another name, with something else in the place of what it holds: of a control arm its
         `values`."""
         other = copy(self)
@@ -180,7 +179,16 @@ class Run:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The whole configuration, references worked out; empty where only the numbers of a run are at hand."""
-        return read_config(self.folder) if (self.folder / CONFIG).is_file() else {}
+        path = self.folder / CONFIG
+        if not path.is_file():
+            return {}
+        try:
+            config = from_yaml(checked(path, _AGAIN).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
+            raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error
+        if not isinstance(config, dict):
+            raise LcmError(f"{path} is damaged (not a map of settings): {_AGAIN}")
+        return config
 
     @property
     def overrides(self) -> list[str]:
@@ -264,7 +272,8 @@ class Run:
         """Measure -> which way it is better; empty where the run does not say."""
         if not self._is_judged:
             return {measure: conversation_direction(measure) for measure in self.measures}
-        return directions_in(self._per_system)
+        told = self._per_system
+        return dict(told.select("measure", "direction").unique().iter_rows()) if "direction" in told.columns else {}
 
     @property
     def measures(self) -> list[str]:
@@ -277,9 +286,16 @@ class Run:
         return not self.queries.is_empty() and bool((self.queries["category"] == CONVERSATION).all())
 
     @property
-    def is_external(self) -> bool:
-        """Whether an external memory was measured, which may leave queries unanswered: they have no value."""
-        return any(flag.startswith(EXTERNAL_MEMORY) for flag in self.summary.get("flags", ()))
+    def of_external(self) -> list[str]:
+        """What it says of an external memory, which may leave queries unanswered: they have no value; nothing of a
+        system of ours."""
+        return [flag for flag in self.summary.get("flags", ()) if flag.startswith(EXTERNAL_MEMORY)]
+
+    @property
+    def latency_ms(self) -> Mapping[str, float] | None:
+        """Of live queries as a whole; None where none were timed. It is of other queries than the values."""
+        timed = self.summary.get("timing", {}).get("latency_ms") or {}
+        return next(iter(timed.values()), None)
 
     @property
     def incidents(self) -> str:
@@ -331,24 +347,6 @@ class Run:
         return pl.concat(parts).filter(pl.col("measure").is_in(list(means)))
 
 
-def config_hash(resolved: Mapping[str, Any]) -> str:
-    """Tells two configurations apart, by content: 16 hex digits."""
-    canonical = json.dumps(resolved, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
-
-
-def by_class(node: Any) -> Any:
-    """Settings with each component of ours named by its class alone, whose module may have become part of another."""
-    if not isinstance(node, Mapping):
-        return [by_class(inner) for inner in node] if isinstance(node, list) else node
-    return {
-        name: inner.rpartition(".")[2]
-        if name == "_target_" and isinstance(inner, str) and inner.partition(".")[0] in OWN
-        else by_class(inner)
-        for name, inner in node.items()
-    }
-
-
 def write_summary(folder: Path, summary: Mapping[str, Any], began_unix_s: float | None = None) -> dict[str, Any]:
     """Write the summary of a folder, with the sums by which `read_summary` knows it again; returns it with these.
 
@@ -392,6 +390,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
     return summary
 
 
+def folder_kind(folder: Path) -> str | None:
+    """What a folder holds, by its summary: run, sweep, study and so on; None where it holds nothing complete."""
+    return str(read_summary(folder).get("kind", "run")) if (folder / SUMMARY).is_file() else None
+
+
 def read_table(path: Path, columns: Sequence[str] | None = None, where_there: Sequence[str] = ()) -> pl.DataFrame:
     """A table of a complete run.
 
@@ -414,56 +417,6 @@ def read_table(path: Path, columns: Sequence[str] | None = None, where_there: Se
         return pl.DataFrame(table.replace_schema_metadata(None))  # which may be no text
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, OverflowError) as error:
         raise LcmError(f"{path} is damaged ({' '.join(str(error).split()):.200}); {_AGAIN}") from error
-
-
-def read_arms(
-    folder: Path,
-    table: str,
-    columns: Sequence[str] | None = None,
-    where_there: Sequence[str] = (),
-    *,
-    controls: bool = True,
-) -> pl.DataFrame:
-    """A table of the system and, if asked for, of its control arms; as `read_table`.
-
-    Args:
-        table: `run` or `per_query`, which in older folders holds all arms.
-    """
-    found = read_table(folder / f"{table}.parquet", columns, where_there)
-    path = folder / f"{CONTROLS}{table}.parquet"
-    if not controls or not (path.exists() or is_listed(path)):
-        return found
-    return pl.concat([found, read_table(path, columns, where_there)])
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration of a complete run.
-
-    Raises:
-        LcmError: if it is not there, or not as it was written.
-    """
-    path = folder / CONFIG
-    try:
-        config = from_yaml(checked(path, _AGAIN).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
-        raise LcmError(f"{path} is damaged ({str(error).splitlines()[0]}): {_AGAIN}") from error
-    if not isinstance(config, dict):
-        raise LcmError(f"{path} is damaged (not a map of settings): {_AGAIN}")
-    return config
-
-
-def directions(folder: Path) -> dict[str, Direction]:
-    """Measure of queries -> which way it is better, as a complete run says; empty where it does not.
-
-    Raises:
-        LcmError: if its file is damaged.
-    """
-    return directions_in(read_table(folder / "per_query.parquet", ["measure"], ["direction"]))
-
-
-def directions_in(values: pl.DataFrame) -> dict[str, Direction]:
-    """The same of values that were read with the column `direction` where it is there."""
-    return dict(values.select("measure", "direction").unique().iter_rows()) if "direction" in values.columns else {}
 
 
 def environment() -> dict[str, Any]:
@@ -505,15 +458,6 @@ def commit() -> str | None:
 def _git(folder: Path, *arguments: str) -> str:
     command = ["git", "-C", str(folder), *arguments]
     return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()  # noqa: S603
-
-
-def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of nested settings by its dotted key; a map without entries is a value."""
-    if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from leaves(value, f"{prefix}.{key}" if prefix else str(key))
-    else:
-        yield prefix, node
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

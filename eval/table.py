@@ -6,7 +6,8 @@ A cell holds a value, and the kind of its column says how that is written; so al
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -16,6 +17,7 @@ from lcm.encoding import printable
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
+    from rich.text import Text
 
 Kind = Literal[
     "label", "key", "words", "verdict", "gate", "number", "mean", "value", "change", "interval", "p", "share"
@@ -180,15 +182,15 @@ class Table:
             for row in self.cells
         )
         notes = Markup("").join(Markup("<li>{}</li>").format(shown(note)) for note in self.notes)
+        caption = shown(self.caption)
         return Markup(
-            '<div class="wide" tabindex="0" role="region" aria-label="{caption}">\n'
-            '<table role="table"{stacked}>\n{named}'
+            '<div class="wide" tabindex="0"{region}>\n<table role="table"{stacked}>\n{caption}'
             '<thead role="rowgroup"><tr role="row">{heads}</tr></thead>\n'
             '<tbody role="rowgroup">\n{rows}</tbody>\n</table>\n</div>{notes}'
         ).format(
-            caption=shown(self.caption),
-            named=Markup("<caption><span>{}</span></caption>\n").format(shown(self.caption)) if self.caption else "",
+            region=Markup(' role="region" aria-label="{}"').format(caption) if caption else "",
             stacked=Markup(' class="stacked"') if words > 1 else "",
+            caption=Markup("<caption><span>{}</span></caption>\n").format(caption) if caption else "",
             heads=heads,
             rows=rows,
             notes=Markup('\n<ul class="notes">{}</ul>').format(notes) if notes else "",
@@ -204,15 +206,19 @@ class Table:
         Labels are folded by words, and titles too; a number is never broken. Only where nothing else is left to do, a
         word is.
         """
+        size = cache(partial(self._size, self.cells, width))
         for lacking, share in self._steps():
-            told = self._without(lacking)
-            least, most = told._widths(width, share)
-            room = width - 1 - _BORDER * len(least)
+            told = [i for i, column in enumerate(self.columns) if column.title not in lacking]
+            sizes = [
+                size(i, share if self.columns[i].kind in _FOLDED else _SHARES[0], INTERVALS in lacking) for i in told
+            ]
+            least, most = [one for one, _ in sizes], [one for _, one in sizes]
+            room = width - 1 - _BORDER * len(told)
             if sum(least) <= room:
                 break
         else:
-            least = [1 if column.kind in _FOLDED else one for column, one in zip(told.columns, least, strict=True)]
-        return told._drawn(_shared(least, most, room)), lacking
+            least = [1 if self.columns[i].kind in _FOLDED else one for i, one in zip(told, least, strict=True)]
+        return self._drawn(told, _shared(least, most, room), is_bare=INTERVALS in lacking), lacking
 
     def _steps(self) -> Iterator[tuple[list[str], float]]:
         """What is left out, ever more, down to the words alone, and the share of the width that a word may take."""
@@ -222,49 +228,38 @@ class Table:
         yield from ((step, share) for share in _SHARES for step in steps)
         yield from (([*steps[-1], *others[-n:]], _SHARES[0]) for n in range(1, len(others) + 1))
 
-    def _without(self, lacking: Collection[str]) -> "Table":
-        """The table without some columns, and perhaps without the bounds of means; words are as a terminal may get
-        them."""
-        kept = [i for i, column in enumerate(self.columns) if column.title not in lacking]
-        is_bare = INTERVALS in lacking
-        rows = [[row[i]._replace(bounds=None) if is_bare else row[i] for i in kept] for row in self.cells]
-        return replace(self, columns=[self.columns[i] for i in kept], rows=rows)
-
-    def _widths(self, width: int, share: float) -> tuple[list[int], list[int]]:
-        """How narrow each column may be, and how broad it would be."""
+    def _size(
+        self, cells: Sequence[Sequence[Cell]], width: int, i: int, share: float, is_bare: bool
+    ) -> tuple[int, int]:
+        """How narrow a column may be, and how broad it would be."""
         from rich.cells import cell_len
 
-        least, most = [], []
-        labels = sum(column.kind in _FOLDED for column in self.columns)
-        room = max(1, int(width * (share if labels < 2 else 2 * share / labels)))
-        longest_word = max(room, (width - 1 - _BORDER * labels) // max(labels, 1))
-        for i, column in enumerate(self.columns):
-            cells = [_on_terminal(column, row[i]) for row in self.cells]
-            longest = max((cell_len(line) for text in cells for line in text.splitlines()), default=0)
-            words = [*cells, column.title] if column.kind in _FOLDED else [column.title]
-            pieces = (atom for text in words for piece in _pieces(text, room) for atom in _atoms(piece, longest_word))
-            folded = max((cell_len(atom.rstrip()) for atom in pieces), default=1)
-            most.append(max(longest, cell_len(column.title)))
-            least.append(min(most[-1], folded if column.kind in _FOLDED else max(folded, longest)))
-        return least, most
+        column = self.columns[i]
+        texts = [_on_terminal(column, row[i], is_bare) for row in cells]
+        longest = max((cell_len(line) for text in texts for line in text.splitlines()), default=0)
+        labels = max(1, sum(one.kind in _FOLDED for one in self.columns))
+        room = max(1, int(width * (share if labels == 1 else 2 * share / labels)))
+        longest_word = max(room, (width - 1 - _BORDER * labels) // labels)
+        is_folded = column.kind in _FOLDED
+        pieces = (piece for text in (*(texts if is_folded else ()), column.title) for piece in _pieces(text, room))
+        least = max((cell_len(atom.rstrip()) for piece in pieces for atom in _atoms(piece, longest_word)), default=1)
+        most = max(longest, cell_len(column.title))
+        return min(most, least if is_folded else max(least, longest)), most
 
-    def _drawn(self, widths: Sequence[int]) -> "RichTable":
+    def _drawn(self, told: Sequence[int], widths: Sequence[int], *, is_bare: bool) -> "RichTable":
         from rich.table import Table as RichTable
         from rich.text import Text
 
         drawn = RichTable()
-        for column, wide in zip(self.columns, widths, strict=True):
-            drawn.add_column(
-                Text(folded(column.title, wide)),
-                justify="right" if column.is_number else "left",
-                width=wide,
-                no_wrap=True,
-                overflow="fold",
-            )
+        shown_columns = [(i, self.columns[i], wide) for i, wide in zip(told, widths, strict=True)]
+        for _, column, wide in shown_columns:
+            justify: Literal["left", "right"] = "right" if column.is_number else "left"
+            title = Text(folded(column.title, wide))
+            drawn.add_column(title, justify=justify, width=wide, no_wrap=True, overflow="fold")
         for number, row in enumerate(self.cells):
             if number in self.lines:
                 drawn.add_section()
-            drawn.add_row(*map(_styled, self.columns, row, widths))
+            drawn.add_row(*(_styled(column, row[i], wide, is_bare) for i, column, wide in shown_columns))
         return drawn
 
 
@@ -346,7 +341,7 @@ def means_table(
         told.append(
             (
                 Cell(label, tone="own" if own and label.partition("@")[0] == own else ""),
-                f"{n:g}",
+                int(n),
                 *(_mean(measures.get(name), name in costs, n, i in stars.get(name, ())) for name in names),
             )
         )
@@ -453,7 +448,8 @@ def _in_markdown(column: Column, cell: Cell) -> str:
     said = plain_markdown(cell.note)
     note = f" {said if column.is_number else f'**{said}**'}" if said else ""
     if column.kind == "key":
-        return f"`{_in_a_cell(' '.join(text.split()))}`{note}"
+        code = " ".join(text.split()).replace("`", "'")
+        return f"`{_in_a_cell(code)}`{note}"
     text = _in_a_cell(text) if column.is_number else plain_markdown(text)
     text = f"**{text}**" if is_strong else text
     return f"{text}{_short_bounds(column, cell)}{note}"
@@ -480,10 +476,10 @@ def _bounds(column: Column, cell: Cell) -> list[str]:
     return [f"{bound:,.{places}f}" for bound in cell.bounds or ()]
 
 
-def _on_terminal(column: Column, cell: Cell) -> str:
+def _on_terminal(column: Column, cell: Cell, is_bare: bool) -> str:
     """What a cell takes on a terminal: a mean with its bounds, but not those of a cost that is a whole number."""
     note = f" {cell.note}" if cell.note and column.is_number else ""
-    return f"{printable(column.text(cell))}{_short_bounds(column, cell)}{note}"
+    return f"{printable(column.text(cell))}{'' if is_bare else _short_bounds(column, cell)}{note}"
 
 
 def _short_bounds(column: Column, cell: Cell) -> str:
@@ -499,12 +495,12 @@ def _bound(value: float) -> str:
     return f"{value:.3f}".replace("0.", ".", 1)
 
 
-def _styled(column: Column, cell: Cell, width: int) -> Any:
+def _styled(column: Column, cell: Cell, width: int, is_bare: bool) -> "Text":
     from rich.text import Text
 
-    text = _on_terminal(column, cell)
+    text = _on_terminal(column, cell, is_bare)
     text = folded(text, width) if column.kind in _FOLDED else text
     drawn = Text(text, style=_STYLES.get(column.tone(cell), ""))
-    if bounds := _short_bounds(column, cell):
+    if (bounds := _short_bounds(column, cell)) and not is_bare:
         drawn.stylize("dim", begin := text.index(bounds), begin + len(bounds))
     return drawn

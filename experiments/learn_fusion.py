@@ -31,7 +31,7 @@ from evidence_fit import L2, Bounds, Learnt, fitted, scored
 from evidence_rows import PLAIN, Evidence, Numbers, collected, evidence_columns
 from system_parts import COMMON, interval, place, run, shown
 
-from eval.run import read_arms
+from eval.run import Run
 from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from pipelines.config import building, composition
 
@@ -156,7 +156,7 @@ def recalls_of_presets(kind: str, evidence: Evidence, folder: Path) -> dict[str,
     runs = folder / "presets" / kind
     common = ["arms=controls", *COMMON[1:], "measures.retention.budgets=[]", *more, "system=neighbours"]
     run(runs, dataset.removeprefix("dataset="), "neighbours", common)
-    values = read_arms(place(runs, "neighbours"), "per_query")
+    values = Run(place(runs, "neighbours")).per_query
     asked = pl.DataFrame({"query_id": evidence.ids})
     found: dict[str, dict[int, Numbers]] = {}
     for arm in ("system", *ARMS):

@@ -33,7 +33,7 @@ from talk_kinds import EVERY_KIND, GROUPS, overrides
 
 from eval.experiment.experiment import Experiment
 from eval.measures.names import SYSTEM_ARM
-from eval.run import SUMMARY, Run, read_arms, read_summary
+from eval.run import SUMMARY, Run, read_summary
 from lcm.errors import LcmError
 from pipelines.config import composition
 from pipelines.steps.point import experiment_of, measured
@@ -138,7 +138,7 @@ def values_of(kind: str, systems: Sequence[Tried | Recorded], arms: Sequence[str
             print(f"{kind}, {one.name}: no run", file=sys.stderr)
             continue
         print(f"{kind}, {one.name}: {run} of {read_summary(run)['commit'][:7]}", file=sys.stderr, flush=True)
-        values = read_arms(run, "per_query")
+        values = Run(run).per_query
         if not number and (unknown := sorted(set(arms) - set(values["arm"]))):
             raise LcmError(f"there is no control arm {unknown[0]!r}; these are: {', '.join(values['arm'].unique())}")
         named = values.with_columns(system=pl.col("arm").replace({SYSTEM_ARM: one.name}), kind=pl.lit(kind))

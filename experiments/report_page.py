@@ -17,12 +17,9 @@ import polars as pl
 from playwright.sync_api import Page, sync_playwright
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.report.ranking import ShownRanking
-from eval.report.explorer import Explorer
-from eval.report.insight import FoldedConversation, Insight
-from eval.report.page import write_page
-from eval.report.page import ReportPage
-from eval.report.explorer import Texts
+from eval.report.explorer import Explorer, Texts
+from eval.report.page import ReportPage, write_page
+from eval.report.ranking import FoldedConversation, Insight, ShownRanking
 from lcm.records.conversation import Message, Transcript
 from lcm.records.summary import Summary
 

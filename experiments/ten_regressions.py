@@ -24,8 +24,8 @@ from unittest.mock import patch
 
 import polars as pl
 
-from eval.comparison.pairing import comparable
 from eval.comparison.comparison import compared
+from eval.comparison.pairing import comparable
 from eval.comparison.report import write_comparison
 from eval.experiment.experiment import Experiment
 from eval.experiment.workspace import WorkspaceEvaluator

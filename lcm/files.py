@@ -111,3 +111,9 @@ def cache_dir() -> Path:
     """`LCM_CACHE_DIR`, else the user's cache folder. Whatever is in it can be deleted and is made again."""
     named = os.environ.get("LCM_CACHE_DIR")
     return Path(named).expanduser() if named else Path(platformdirs.user_cache_dir("lcm", appauthor=False))
+
+
+def from_here(place: Path) -> Path:
+    """A path as everybody is told it: relative to the current folder where it lies below that."""
+    here = Path.cwd()
+    return place.relative_to(here) if place.is_absolute() and place.is_relative_to(here) else place

@@ -1,12 +1,15 @@
 """`lcm PIPELINE`: the one door. Errors are one line and exit code 2, of a full disk 74; `--debug` shows tracebacks,
 `--json` answers a program, `--quiet` says no more than where the result lies."""
 
+import ast
 import importlib
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -21,6 +24,15 @@ from pipelines.views.output import PipeSafeConsole, answering, open_closed_strea
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
 
+_WIDTH = 120
+"""Letters of a line, as every docstring keeps them."""
+_RECALL = """
+  store=FILE             the store; else what $LCM_DATABASE_PATH names
+  conversation=KEY       one conversation, archived ones of that id too; else all
+  agent=ID               what that agent may read, by scopes.agent_access; else all
+  json=true              everything as JSON
+
+Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""
 # Nothing here phones home, and models are never fetched while an experiment runs.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -153,8 +165,6 @@ def _run(name: str, arguments: list[str]) -> int:
     """Run a pipeline; what is asked for is read and composed before the pipeline and all it needs are imported."""
     module = _MODULES.get(name, name.replace("-", "_"))
     if {"-h", "--help"} & set(arguments) or (not arguments and name in _NEEDS_ARGUMENTS):
-        from pipelines.views.help import help_of
-
         return tell(help_of(module))
     command: Command | list[str] = arguments
     if name in _CONFIGURED:
@@ -228,6 +238,20 @@ def _explained(error: Exception) -> int:
     if faults.told(error) or isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
         return fail(explain(error))
     return fail(f"{type(error).__name__}: {explain(error)} (a defect; --debug shows where)", INTERNAL_ERROR)
+
+
+def help_of(module: str) -> str:
+    """The help of a pipeline by the name of its module, with what several have in common filled in."""
+    from pipelines.config.conf_folder import groups, table_of_contents  # here, because no command needs it
+
+    source = Path(__file__).with_name(f"{module}.py")
+    text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    if "$GROUPS" in text:
+        named = ((group, groups()[group]) for group in sorted(table_of_contents(module)))
+        lines = (f"{group}: {', '.join(names)}" for group, names in named if names)
+        choices = "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+        text = text.replace("$GROUPS", f"{choices}\n")
+    return text.replace("\n$RECALL", _RECALL)
 
 
 if __name__ == "__main__":

@@ -22,22 +22,25 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+import polars as pl
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 
 from eval.batch.replay import ReplayParts, Triggers, require_no_admission
-from eval.batch.report import REPORT, incidents_of, read_rows, tells_of, write_compaction_run
+from eval.batch.report import REPORT, contexts_note, incidents_of, read_rows, tells_of, write_compaction_run
 from eval.batch.shard_work import ShardProgress, ShardWork, SourceReport
 from eval.batch.sources import Shard, deciding_settings, shards_of
+from eval.configuration import config_hash
 from eval.executor import Executor, FailedItem
 from eval.mirror import Mirror, origin_of
-from eval.run import config_hash, write_frame
+from eval.run import write_frame
+from eval.table import Column
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session import MessagePreparer
@@ -48,10 +51,19 @@ from pipelines.config import building, command_line, contracts
 from pipelines.config.presets import changed
 from pipelines.ingest import FORMATS, NOTHING_SAID
 from pipelines.steps.point import refuse_absent_model
-from pipelines.views.compaction_table import show_batch
 from pipelines.views.progress import progress
-from pipelines.views.terminal import log_and_report, say, show_config, warn, warn_in_part
+from pipelines.views.terminal import (
+    kept,
+    log_and_report,
+    say,
+    show_config,
+    show_incidents,
+    show_table,
+    warn,
+    warn_in_part,
+)
 
+_ROWS = 15
 _DEFAULT = "compaction=lossless"
 """Where no choice and no preset says how: whoever calls `lcm compact` wants something compacted."""
 _OURS = {"into": "", "triggers": "at_end", "shards": "", "format": "auto"}
@@ -104,9 +116,8 @@ def main(arguments: Sequence[str]) -> int:
             files = [file for file in recorded_files(paths) if into.resolve() not in file.path.resolve().parents]
             if not files:
                 raise LcmError("no file to take in: name transcripts, or folders that hold some")
-            workers = getattr(executor, "workers", 1)
             read = [file for file in files if file.refusal is None]
-            shards = shards_of(read, into, number, settings, workers)
+            shards = shards_of(read, into, number, settings, executor.workers)
             mirrored = origin_of(into)
             work = ShardWork(into, parts, triggers, ours["format"], mirrored.url if mirrored else None)
             outcome = _run(executor, work, shards)
@@ -228,3 +239,50 @@ def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence
     for failure in outcome.failed:
         warn(f"stopped: {failure}; the same command goes on from there")
     return not (refused or failures or outcome.failed)
+
+
+def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, shards: int) -> None:
+    """Print a batch.
+
+    Args:
+        rows: of its report.
+        incidents: what was survived, by name and times.
+        into: its folder.
+        shards: how many stores it has.
+    """
+    there = rows.filter(pl.col("conversation_id").is_not_null())
+    if there.is_empty():
+        say("No conversation was compacted.")
+        return
+    numbers = (Column(name, "number", 2) for name in ("messages", "tokens", "after", "ratio", "by depth"))
+    say("compacted; by depth: summaries, leaves first")
+    show_table(("conversation", *numbers, "levels, or why none"), _shown(there))
+    show_incidents(incidents)
+    say(f"note: {contexts_note(rows)}")
+    kept(into, f" ({shards} store{'s' if shards != 1 else ''}, {REPORT})")
+
+
+def _shown(kept: pl.DataFrame) -> Iterator[list[Any]]:
+    """The conversations that were compacted most, and all together."""
+    levels = [name for name in kept.columns if name.startswith("level_")]
+    largest = kept.sort("tokens_before", descending=True, maintain_order=True).head(_ROWS)
+    for row in largest.iter_rows(named=True):
+        cells = _cells(row, row["summaries_by_depth"], levels)
+        why = [] if row["summaries_by_depth"] else [row["reason"] or "-"]
+        yield [row["conversation_id"], *(cells[:-1] + why if why else cells)]
+    if kept.height > 1:
+        sums = kept.select(pl.col("messages", "tokens_before", "tokens_after", *levels).sum()).row(0, named=True)
+        by_depth = [
+            int(kept["summaries_by_depth"].list.get(depth, null_on_oob=True).sum())
+            for depth in range(kept.select(pl.col("summaries_by_depth").list.len().max()).item() or 0)
+        ]
+        yield [f"{kept.height} conversations", *_cells(sums, by_depth, levels)]
+
+
+def _cells(row: dict[str, Any], by_depth: Sequence[int], levels: Sequence[str]) -> list[Any]:
+    ratio = row["tokens_before"] / row["tokens_after"] if row["tokens_after"] else 1.0
+    pressed = ", ".join(f"{row[level]} {level.removeprefix('level_')}" for level in levels if row[level])
+    return [
+        row["messages"], row["tokens_before"], row["tokens_after"], ratio,
+        " / ".join(map(str, by_depth)) or "-", pressed or "-",
+    ]  # fmt: skip

@@ -27,23 +27,24 @@ Logged to MLflow as tracking says (tracking=none: it is not)."""
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from eval.comparison.comparison import Comparison, compared
-from eval.comparison.report import MARKDOWN, write_comparison
+from eval.comparison.report import MARKDOWN, explained, headline, incidents, table, write_comparison
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition
 from pipelines.config.arguments import told_apart
 from pipelines.steps.reporting import reported
 from pipelines.steps.sides import SHARED, SidesAsked, all_sides
-from pipelines.views.comparison_table import show_comparison
 from pipelines.views.output import output
 from pipelines.views.progress import progress
-from pipelines.views.terminal import log_and_report, say, tell_json
+from pipelines.views.terminal import kept, log_and_report, say, show, tell_json
 
+_MOST_SIDES = 12
 _OWN = ("by", "measures", "with", "into", "name", "cluster", "report")
 _OF_ALL = (*SHARED, "distractors", "means", "arms", "executor", "stages", "cache")
 _NAME = "unified"
@@ -106,3 +107,17 @@ def _page(into: Path) -> str:
 
 def _group(override: str) -> str:
     return override.lstrip("+~").partition("=")[0].partition(".")[0].partition("/")[0]
+
+
+def show_comparison(comparison: Comparison, page: Path) -> None:
+    """The fullest table that fits, best first; a line for each side; where the rest is."""
+    beside = f"; {comparison.label}" if comparison.label else ""
+    told = replace(table(comparison, _MOST_SIDES), caption=f"{comparison.title}{beside}", notes=[explained(comparison)])
+    show(told, f"{page} has all")
+    if (hidden := len(comparison.standings) - _MOST_SIDES) > 0:
+        say(f"{hidden} more sides: {page} has all")
+    for line in (*headline(comparison)[:_MOST_SIDES], *incidents(comparison)[:_MOST_SIDES]):
+        say(line)
+    for note in comparison.notes[:_MOST_SIDES]:
+        say(f"note: {note}")
+    kept(page)

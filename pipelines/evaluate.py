@@ -19,7 +19,8 @@ logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names,
 Groups and their choices (GROUP=CHOICE):
 $GROUPS"""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,16 +34,16 @@ from eval.measures.names import CONTEXT_COSTS, HAS_NO_NUMBER, kind_of
 from eval.run import Run
 from pipelines.config.building import as_written
 from pipelines.config.command_line import Command, claimed
-from pipelines.config.contracts import idle_note, keys_unread, parts_read
+from pipelines.config.contracts import Part, UnreadKey, idle_note, keys_unread, parts_read
 from pipelines.steps.point import READ, experiment_of, measured, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.sweep import sweep
 from pipelines.views.output import output
 from pipelines.views.progress import progress, working
-from pipelines.views.readers_table import show_readers
 from pipelines.views.runs import show_run
-from pipelines.views.terminal import log_and_report, say, tell_json
+from pipelines.views.terminal import log_and_report, say, show_table, tell_json
 
+_LONGEST = 60  # letters of a value
 UNTOLD = 2
 """The exit code where an external memory has no number, though control arms have theirs: a fault is never success."""
 
@@ -87,8 +88,33 @@ def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> Mappin
         with progress() as show:
             summary = measured(command.config, experiment, folder, show, command.overrides)
             page = reported(folder, show, experiment.evaluator.dataset) if command.config.report else ""
-        show_run(summary, folder, directions_of(experiment.evaluator.measures), against_controls(folder, summary))
+        show_run(summary, folder, directions_of(experiment.evaluator.measures), against_controls(Run(folder)))
         log_and_report(log, folder)
     if page:
         say(page)
     return summary
+
+
+def show_readers(parts: Sequence[Part], unread: Sequence[UnreadKey]) -> None:
+    """A row a key that is read, with its reader; a row a key that nothing reads, with the reason; how many of each."""
+    say("each key and the part that reads it")
+    show_table(("key", "value", "read by", "which stands at"), [row for part in parts for row in _rows(part)])
+    read = sum(len(part.keys) for part in parts)
+    if unread:
+        say("keys that nothing reads: whatever they are set to, no number changes")
+        show_table(("key", "value", "why"), [(one.key, _shown(one.value), one.reason) for one in unread])
+    said = f"{len(unread)} are read by nothing" if unread else "there is no other"
+    say(f"{read} keys are read by {len(parts)} parts; {said}")
+
+
+def _rows(part: Part) -> list[tuple[str, str, str, str]]:
+    where = "\n".join(part.taken_by)
+    if not part.keys:
+        return [(part.written, "no keys of its own", part.name, where)]
+    return [(key, _shown(value), part.name, where) for key, value in part.keys.items()]
+
+
+def _shown(value: Any) -> str:
+    """As YAML has it, cut where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -30,7 +30,7 @@ from typing import Any
 import yaml
 
 from eval.dataset.dataset import generated_label
-from eval.run import CONFIG, SUMMARY, commit, point_record, read_config, read_summary, write_json
+from eval.run import CONFIG, Run, commit, folder_kind, point_record, read_summary, write_json
 from eval.study.settings import check_pick
 from eval.study.sweep import best_point, numbered_point
 from eval.tracking.mlflow_log import Mlflow
@@ -286,10 +286,10 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
     folder = Path(named) if numbered is None else numbered[0]
     if folder.is_dir():
         run_id = None
-        if _kind(folder) == "sweep":
+        if folder_kind(folder) == "sweep":
             folder, label = best_point(folder)
             say(f"The sweep's best point: {label}: {folder}")
-        elif _kind(folder) == "study":
+        elif folder_kind(folder) == "study":
             check_pick(str(folder), read_summary(folder), folder)
         if isinstance(tracking, Mlflow):
             from eval.tracking.registry import logged_run
@@ -300,23 +300,18 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
 
     uri = tracking.address
     run_id, folder = fetch_named(named, uri, scratch, named)
-    if _kind(folder) == "study":
+    if folder_kind(folder) == "study":
         check_pick(named, read_summary(folder))
-    if _kind(folder) == "sweep":
+    if folder_kind(folder) == "sweep":
         raise LcmError(f"{named} is a sweep, whose points are runs of their own: name one, or the sweep's folder")
     return _of_folder(folder, {"kind": "mlflow", "asked": named, "run_id": run_id}, run_id)
 
 
-def _kind(folder: Path) -> str:
-    return str(read_summary(folder).get("kind", "")) if (folder / SUMMARY).is_file() else ""
-
-
 def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> ExportSource:
-    summary = read_summary(folder)
-    path = folder / CONFIG
-    if not path.is_file():
+    run = Run(folder)
+    summary, config = run.summary, run.config
+    if not config:
         raise LcmError(f"{folder} has no {CONFIG}: name the folder of a run, or of an exported preset")
-    config = read_config(folder)
     if summary.get("kind") == "preset":
         kept = _provenance(folder / "provenance.json")
         summary = {key: kept[key] for key in ("commit", "dataset", "measures", "interval") if kept[key]}

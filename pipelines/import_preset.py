@@ -20,7 +20,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from eval.run import CONFIG, SUMMARY, leaves, read_config
+from eval.configuration import leaves
+from eval.run import SUMMARY, Run
 from lcm.errors import LcmError
 from lcm.given import read_whole
 from lcm.plugins.settings.environment import settings
@@ -159,7 +160,8 @@ def imported_preset(path: Path) -> ImportedPreset:
 
 def _hash_today(folder: Path) -> str | None:
     """The hash of what was exported, where components have another name than they had then."""
-    return hash_of(today(read_config(folder))) if (folder / CONFIG).is_file() else None
+    config = Run(folder).config
+    return hash_of(today(config)) if config else None
 
 
 def _untold(path: Path) -> int:

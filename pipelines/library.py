@@ -17,6 +17,7 @@ from eval.study.gain import PAIRED
 from eval.study.results import compared_by, points_table
 from eval.study.sweep import POINTS, point_of, read_points
 from lcm.errors import LcmError
+from lcm.files import from_here
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.redaction import redact_logs
@@ -79,7 +80,7 @@ class Sweep:
     def _repr_html_(self) -> str:
         results, best = read_points(self.folder), read_summary(self.folder).get("best") or {}
         told = points_table(results, compared_by(results), best.get("stars", {}))
-        return replace(told, caption=best.get("told", ""), notes=(str(self.folder),))._repr_html_()
+        return replace(told, caption=best.get("told", ""), notes=(f"kept in {from_here(self.folder)}",))._repr_html_()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         found = read_comparison(self.folder)
-        told = replace(table(found), caption="; ".join(headline(found)), notes=(str(self.folder),))
+        told = replace(table(found), caption="; ".join(headline(found)), notes=(f"kept in {from_here(self.folder)}",))
         return told._repr_html_()
 
 

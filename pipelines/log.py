@@ -6,7 +6,7 @@ already there is not logged again. Without a folder: every run under runs/."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.run import SUMMARY, read_summary
+from eval.run import SUMMARY, folder_kind
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     if not folders:
         folders = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
         folders = [
-            folder for folder in folders if _kind(folder.parent) not in ("comparison", "regression", "transfer")
+            folder for folder in folders if folder_kind(folder.parent) not in ("comparison", "regression", "transfer")
         ]  # its sides are in it
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
@@ -38,19 +38,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _below(folder: Path) -> list[Path]:
     """The points or trials of a sweep or a study, and the default that was run beside them."""
-    if _kind(folder) not in _HOLD_RUNS:
+    if folder_kind(folder) not in _HOLD_RUNS:
         return []
     return sorted(path.parent for path in folder.rglob(SUMMARY) if path.parent != folder)
 
 
 def _above(folder: Path) -> Path | None:
     """The sweep or study that a run belongs to."""
-    return next((above for above in folder.parents[:2] if _kind(above) in _HOLD_RUNS), None)
-
-
-def _kind(folder: Path) -> str | None:
-    """What a folder holds, by its summary."""
-    if not (folder / SUMMARY).is_file():
-        return None
-    kind: str = read_summary(folder).get("kind", "run")
-    return kind
+    return next((above for above in folder.parents[:2] if folder_kind(above) in _HOLD_RUNS), None)

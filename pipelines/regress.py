@@ -22,16 +22,19 @@ without the baseline or its server, or of sides that cannot be compared."""
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from omegaconf import DictConfig, OmegaConf
 
-from eval.dataset.dataset import Dataset
-from eval.regression.regression import GatedComparison, Regression, limit_of, with_words
-from eval.regression.report import MARKDOWN, write_regression
-from eval.run import leaves
+from eval.configuration import leaves
+from eval.dataset.dataset import Dataset, generated_label
+from eval.measures.means import ALL
+from eval.regression.regression import GatedComparison, Regression, limits_of, with_words
+from eval.regression.report import CORRECTED, MARKDOWN, changes, headline, table, write_regression
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
@@ -39,9 +42,9 @@ from pipelines.config.command_line import Command, new_folder_of
 from pipelines.steps.reporting import dataset_at_hand, reported
 from pipelines.steps.sides import SidesAsked, two_sides
 from pipelines.views.progress import progress
-from pipelines.views.regression_table import show_regression
-from pipelines.views.terminal import log_and_report, say, show_config
+from pipelines.views.terminal import kept, log_and_report, say, show, show_config
 
+_TEXT = 60  # letters of a query
 _OURS = ("baseline", "candidate", "into", "name")
 _NAME = "unified"
 _LIMIT = re.compile(r"regress\.measures\.(.+)\.(tolerance|detectable)")
@@ -92,7 +95,7 @@ def _compared(asked: SidesAsked, regression: Regression) -> tuple[GatedCompariso
     comparison = regression.compare(baseline, candidate)
     if not comparison.shows_rankings:
         return comparison, None
-    dataset, missing = dataset_at_hand(baseline.folder)
+    dataset, missing = dataset_at_hand(baseline)
     return (with_words(comparison, dataset) if dataset else comparison.noting(missing)), dataset
 
 
@@ -110,7 +113,7 @@ def _regression(config: DictConfig) -> Regression:
     for measure, settings in measures.items() if isinstance(measures, dict) else ():
         try:
             if settings is not None:
-                limit_of(str(measure), settings)
+                limits_of(str(measure), settings)
         except ValueError as error:
             raise LcmError(f"regress.{error}") from None
     regression: Regression = building.build(config, "regress")
@@ -158,3 +161,37 @@ def _flat(config: DictConfig) -> dict[str, Any]:
     settings = leaves(building.resolved(_judging(config))["regress"])
     left_out = ("_target_", *(f"measures.{name}" for name in config.regress.measures), "measures")
     return {key: value for key, value in settings if key not in left_out}
+
+
+def show_regression(comparison: GatedComparison, report: Path) -> None:
+    """The rows over all queries, those of categories that moved or regressed, the queries that changed most, and what
+    the gate says."""
+    rows = comparison.rows
+    is_shown = (pl.col("group") == ALL) | pl.col("verdict").is_in(["better", "worse"])
+    found = table([*rows.filter(is_shown).iter_rows(named=True)], comparison.confidence)
+    named = [(measure if group == ALL else f"{measure}, {group}", *others) for group, measure, *others in found.rows]
+    label = generated_label(comparison.baseline.summary["dataset"])
+    paired = f"paired by query; {label}" if label else "paired by query"
+    told = replace(
+        found,
+        columns=found.columns[1:],
+        rows=named,
+        caption=f"{comparison.candidate.name} against {comparison.baseline.name}, {paired}",
+        notes=[f"an interval is of its row alone; {CORRECTED}"],
+    )
+    show(told, f"{report} has all")
+    hidden = rows.filter(~is_shown & pl.col("gate").is_not_null())
+    if not hidden.is_empty():
+        untold = (hidden["gate"] == "cannot tell").sum()
+        say(f"{len(hidden)} rows of categories got neither better nor worse; of {untold} the gate cannot tell")
+    if comparison.left_out:
+        say(f"not measured in either: {', '.join(comparison.left_out)}")
+    for word, queries in (("better", comparison.better), ("worse", comparison.worse)):
+        for query in queries:
+            text = " ".join(query.text.split())
+            text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
+            say(f"{word}: {query.query_id} {text!r}: {changes(query, comparison.costs)}")
+    for note in (*comparison.notes, *comparison.baseline.summary.get("notes", ())):
+        say(f"note: {note}")
+    say(headline(comparison))
+    kept(report, ", with the rankings of both sides")

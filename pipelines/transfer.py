@@ -34,8 +34,8 @@ from typing import Any, Literal, NamedTuple, cast
 from eval.comparison.pairing import Pairing
 from eval.comparison.transfer import JSON, told_measures, transferred, write_transfer
 from eval.external.session import Told
-from eval.measures.names import EXTERNAL_MEMORY
 from eval.run import Run
+from eval.table import Column, number, signed
 from lcm.errors import LcmError
 from lcm.plugins.settings.environment import parsed
 from lcm.plugins.settings.tables import TABLES, Table, named_table
@@ -50,8 +50,7 @@ from pipelines.steps.plugin_reach import is_of
 from pipelines.steps.sides import SHARED, evaluated_side
 from pipelines.views.output import output
 from pipelines.views.progress import progress
-from pipelines.views.terminal import log_and_report, tell_json
-from pipelines.views.transfer_table import show_transfer
+from pipelines.views.terminal import kept, log_and_report, say, show_table, tell_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,12 +289,7 @@ def _require_told(asked: TransferRequest, default: Exported, tuned: Exported) ->
 
 
 def _notes(tuned: Exported, here: Run, there: Sequence[Run], memory: Told) -> list[str]:
-    notes = [
-        f"{side.name}: {flag}"
-        for side in there
-        for flag in side.summary.get("flags", ())
-        if flag.startswith(EXTERNAL_MEMORY)
-    ]
+    notes = [f"{side.name}: {flag}" for side in there for flag in side.of_external]
     notes += [f"{side.name}: survived: {side.incidents}" for side in there if side.incidents]
     plugin, version = tuned.provenance["plugin"], tuned.provenance["version"]
     if memory.name == plugin and memory.version not in ("", version):
@@ -309,3 +303,47 @@ def _notes(tuned: Exported, here: Run, there: Sequence[Run], memory: Told) -> li
     if tuned_on == here.summary["dataset"]["digest"]:
         notes.append("the preset was measured on this very dataset: if it was tuned on it, the gain here is too good")
     return notes
+
+
+def show_transfer(record: Mapping[str, Any], page: Path) -> None:
+    """Gains in both places and the share that reappears; then each setting that was lost."""
+    where = record["memory"] or "the external memory"
+    say(f"{record['preset']} against {record['from']}: here, and in {where} as {record['plugin']}")
+    titles = ("here", "gain here", "there", "gain there", "share that reappears")
+    show_table(("measure", Column("n", "number"), *titles), map(_row, record["gains"]))
+    say(f"gains and the share with {record['confidence']:.0%} intervals")
+    for one in record["gains"]:
+        if one["share"] is None:
+            say(f"{one['measure']}: no share is told: {one['why_untold']}")
+    settings = record["settings"]
+    lost = [one for one in settings if one["lost"]]
+    say(f"of {len(settings)} tuned settings {len(settings) - len(lost)} went along, {len(lost)} were lost")
+    if lost:
+        rows = ((one["key"], _brief(one["default"]), _brief(one["tuned"]), one["lost"]) for one in lost)
+        show_table(("lost", "default", "tuned", "why"), rows)
+    for note in record["notes"]:
+        say(f"note: {note}")
+    kept(page)
+
+
+def _row(gains: Mapping[str, Any]) -> tuple[Any, ...]:
+    places = [cell for place in ("here", "there") for cell in _cells(gains[place])]
+    share = "-" if gains["share"] is None else f"{gains['share']:.0%} {_interval(gains)}"
+    return gains["measure"], gains["queries"], *places, share
+
+
+def _cells(row: Mapping[str, Any] | None) -> tuple[str, str]:
+    if row is None:
+        return "n/a", "n/a"
+    ends = "" if row["low"] is None else f" [{signed(row['low'], False)}, {signed(row['high'], False)}]"
+    means = f"{number(row['baseline'], False)} -> {number(row['candidate'], False)}"
+    return means, f"{signed(row['difference'], False)}{ends}"
+
+
+def _interval(gains: Mapping[str, Any]) -> str:
+    low, high = ("open" if end is None else f"{end:.0%}" for end in (gains["low"], gains["high"]))
+    return f"[{low}, {high}]"
+
+
+def _brief(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -31,12 +31,14 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 from omegaconf import DictConfig, OmegaConf
 
+from eval.configuration import by_class, config_hash
 from eval.executor import Executor, NoExecutor
 from eval.measures.measure import timed
-from eval.run import SUMMARY, by_class, commit, config_hash, read_summary
+from eval.run import SUMMARY, commit, read_summary
 from eval.study.results import PointResult, compared_by, why_equal
 from eval.study.selection import folds_of, rungs_of
 from eval.study.settings import DEFAULT, TRIAL_FOLDERS, Space, Study, space, unmeasured
+from eval.table import Table
 from eval.tracking.tracking import Log
 from lcm.errors import LcmError
 from lcm.faults import refused
@@ -51,7 +53,7 @@ from pipelines.steps.point import dataset_of, parts_of
 from pipelines.steps.reporting import reported
 from pipelines.steps.search import StudySetup, TrialConfigs
 from pipelines.views.progress import progress
-from pipelines.views.terminal import console, kept, log_and_report, say, warn
+from pipelines.views.terminal import console, kept, log_and_report, say, show, warn
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -206,7 +208,7 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     from optuna.trial import TrialState
     from rich.markdown import Markdown
 
-    from eval.study.folder import study_page, write_study
+    from eval.study.folder import study_parts, write_study
     from eval.study.report import study_report
 
     settings, folder = search.settings, search.folder
@@ -228,7 +230,11 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
     beside = [] if found is None else [found.baseline]
     for name in dict.fromkeys([*(str(trial.number) for trial in report.complete), *beside]):
         is_tracked = is_tracked and _logged(log, folder / TRIAL_FOLDERS / name, folder)
-    console().print(Markdown(study_page(report, (), ())), soft_wrap=False)
+    for part in study_parts(report):
+        if isinstance(part, Table):
+            show(part, "study.md has all")
+        else:
+            console().print(Markdown(part), soft_wrap=False)
     for line in [] if found is None else found.told():
         say(line)
     say(f"Repeat: {shlex.join(['lcm', 'evaluate', *best])}")
@@ -239,8 +245,8 @@ def _finish(queue: "TrialQueue", search: StudySetup, log: Log, is_tracked: bool)
         _say_running(running)
     page = ""
     if search.configs.config({}).report:
-        with progress() as show:
-            page = reported(folder, show)
+        with progress() as step:
+            page = reported(folder, step)
     if is_tracked:
         _logged(log, folder, None)
     if page:

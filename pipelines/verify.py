@@ -39,7 +39,7 @@ from eval.leaderboard import (
 )
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import rendered
-from eval.run import SUMMARY, read_config, read_summary
+from eval.run import SUMMARY, Run
 from lcm.derived import SUMS
 from lcm.errors import LcmError
 from pipelines.config.arguments import RUNS_COMMAND, told_apart
@@ -122,7 +122,7 @@ def _replayed(kept: Path, row: Mapping[str, Any], again: Path) -> list[str]:
     Raises:
         LcmError: if it cannot be made again here: its dataset is another, or something in its configuration is refused.
     """
-    config = OmegaConf.create(read_config(kept))
+    config = OmegaConf.create(Run(kept).config)
     assert isinstance(config, DictConfig)
     config.cache = False
     with progress() as show:
@@ -130,7 +130,7 @@ def _replayed(kept: Path, row: Mapping[str, Any], again: Path) -> list[str]:
         if summary["dataset"]["digest"] != row["dataset"]["digest"]:
             here, there = summary["dataset"]["digest"][:12], row["dataset"]["digest"][:12]
             raise LcmError(f"row {row['name']}: dataset {row['dataset']['name']!r} is {here} here, and {there} there")
-    found, told_before = results_of(again), read_summary(kept)
+    found, told_before = results_of(again), Run(kept).summary
     differing = [
         name for name in sorted(found.keys() | row["results"].keys()) if found.get(name) != row["results"].get(name)
     ]

@@ -25,30 +25,42 @@ step, from the stage cache where that still holds it: a dataset or code that has
   --json                   everything as JSON, and nothing else on standard output"""
 
 import os
-from collections.abc import Collection, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from rapidfuzz import fuzz, process
 
 from eval.dataset.dataset import Dataset
-from eval.ladder.explanation import Explanation, Shown, explained, shown, with_budget
+from eval.ladder.explanation import DROPPED, FELL, ROSE, STAYED, Explanation, Shown, explained, shown, with_budget
 from eval.ladder.losses import (
+    FIRST,
     FOUND,
+    LATE,
+    NO_MISS,
+    REASONS,
     Asked,
     asked_again,
     counted,
     judged_messages,
     losses,
+    missed,
     most_missed,
+    places_in_order,
     retrievals,
     said_messages,
 )
+from eval.measures.means import ALL
 from eval.measures.retention import Retention
-from eval.run import SUMMARY, read_summary
+from eval.run import SUMMARY, folder_kind
+from eval.table import Column
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.records.query import Query
+from lcm.retrieval.ranking.pipeline import SOURCE
 from lcm.transcript.passages import utterance
 from pipelines.config import building, composition
 from pipelines.config.arguments import RUNS_COMMAND, CommandArguments, told_apart
@@ -56,14 +68,12 @@ from pipelines.steps.runs import RepeatedRun, repeated_run
 from pipelines.steps.sides import EVALUATED
 from pipelines.views.output import output
 from pipelines.views.progress import progress
-from pipelines.views.terminal import say, tell_json
-from pipelines.views.why_record import explanation_record, losses_record
-from pipelines.views.why_table import show_explanation, show_losses
+from pipelines.views.terminal import say, show_table, tell_json
 
 _NEAR, _NEAR_ID = 60.0, 80.0
 """Likeness, of 100, from which words or an id are offered as meant."""
 _OFFERED = 3
-_SHOWN = 60
+_LETTERS = 60
 
 
 def named_question(dataset: Dataset, named: str) -> Query:
@@ -72,9 +82,9 @@ def named_question(dataset: Dataset, named: str) -> Query:
     Raises:
         LcmError: naming those that are like it, where none or several are meant.
     """
-    wanted = _plain(named)
+    wanted = _folded(named)
     by_id = [query for query in dataset.queries if query.query_id == named]
-    by_text = [query for query in dataset.queries if _plain(query.text) == wanted]
+    by_text = [query for query in dataset.queries if _folded(query.text) == wanted]
     begins = [query for query in dataset.queries if wanted and _begins(query, named, wanted)]
     meant = by_id or by_text or begins
     if len(meant) == 1:
@@ -83,7 +93,7 @@ def named_question(dataset: Dataset, named: str) -> Query:
         told, offered = f"names {len(meant)} questions", meant[:_OFFERED]
     else:
         told, offered = "names no question", _like(dataset, wanted)
-    options = "; ".join(f"{query.query_id} ({query.text[:_SHOWN]!r})" for query in offered)
+    options = "; ".join(f"{query.query_id} ({query.text[:_LETTERS]!r})" for query in offered)
     remedy = f"did you mean {options}?" if options else f"name one of its {len(dataset.queries):,} by id or words"
     raise LcmError(f"{named!r} {told} of {dataset.name}: {remedy}")
 
@@ -107,22 +117,32 @@ def named_id(named: str, ids: Collection[str], what: str) -> str:
 
 
 def _begins(query: Query, named: str, wanted: str) -> bool:
-    return query.query_id.startswith(named) or _plain(query.text).startswith(wanted)
+    return query.query_id.startswith(named) or _folded(query.text).startswith(wanted)
 
 
 def _like(dataset: Dataset, wanted: str) -> list[Query]:
     """Those whose ids are like it, then those whose words are."""
     ids = {i: query.query_id.casefold() for i, query in enumerate(dataset.queries)}
-    texts = {i: _plain(query.text) for i, query in enumerate(dataset.queries)}
+    texts = {i: _folded(query.text) for i, query in enumerate(dataset.queries)}
     found = process.extract(wanted, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR_ID)
     found += process.extract(wanted, texts, scorer=fuzz.WRatio, limit=_OFFERED, score_cutoff=_NEAR)
     return [dataset.queries[i] for i in dict.fromkeys(i for _, _, i in found)][:_OFFERED]
 
 
-def _plain(text: str) -> str:
+def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
+_MEANT = {
+    FOUND: f"among the first {FIRST} documents",
+    LATE: f"ranked, and behind the first {FIRST} at every stage",
+    SOURCE: "not found by the source",
+    **REASONS,
+}
+
+_SHOWN, _BESIDE = 200, 60
+"""Characters of a text by itself, and of one in a table."""
+_MOST_TRIALS, _MOST_TAKEN, _MOST_QUESTIONS = 5, 5, 5
 _OWN = {"expect": "ID", "run": "RUN", "budget": "TOKENS", "traces": "N", RUNS_COMMAND: "[PROGRAM,ARGUMENT]"}
 _TRACES = 20
 _RUNS = Path("runs")
@@ -181,7 +201,7 @@ def _newest() -> Path:
     """The run below `runs/` that was written last; none that was made for a comparison alone."""
     found = (path for path in _RUNS.rglob(SUMMARY) if EVALUATED not in path.parents)
     for path in sorted(found, key=lambda path: path.stat().st_mtime, reverse=True):
-        if read_summary(path.parent).get("kind", "run") == "run":
+        if folder_kind(path.parent) == "run":
             return path.parent
     raise LcmError("there is no run below runs/: name one, --run FOLDER, or make one with `lcm evaluate`")
 
@@ -263,3 +283,156 @@ def _contexts(run: RepeatedRun, asked: Asked, found: Explanation, budget: int | 
     message_id = document[0][0] if document and document[0] else found.expected
     ranked = asked.memory.rank(asked.queries)
     return list(shown(asked, message_id, ranked, evaluator.dataset, with_budget(measure, budget)))
+
+
+def show_losses(
+    folder: Path, rows: pl.DataFrame, counts: Mapping[str, Mapping[str, int]], texts: Mapping[str, str]
+) -> None:
+    """How many judged messages are in each place, by category where they are lost, and the questions that miss most.
+
+    Args:
+        texts: query id -> its words.
+    """
+    places, total = places_in_order(rows), len(rows)
+    lost = missed({place: counts[ALL][place] for place in places})
+    n, without = sum(lost.values()), sum(counts[ALL].get(place, 0) for place in NO_MISS)
+    told = f": {' + '.join(f'{place} {times:,}' for place, times in lost.items())} = {n:,}" if lost else ""
+    say(f"{folder}: {n:,} of {total - without:,} judged messages are missed by the first {FIRST} documents{told}")
+    if without:
+        say(f"{without:,} more are neither found nor missed: their questions have no value")
+    lines = ((place, counts[ALL][place], counts[ALL][place] / total, meant(place)) for place in places)
+    show_table(("place", Column("messages", "number"), Column("share", "share", 1), "a message there"), lines)
+    by_category = [
+        (
+            name or "-",
+            sum(of.values()),
+            of.get(FOUND, 0),
+            ", ".join(f"{place} {of[place]:,}" for place in places if place in missed(of)) or "-",
+        )
+        for name, of in counts.items()
+        if name != ALL
+    ]
+    show_table(("category", Column("judged", "number"), Column("found", "number"), "missed"), by_category)
+    if worst := most_missed(rows, _MOST_QUESTIONS):
+        _show_worst(rows, worst, texts)
+        say(f"next: {shlex.join(['lcm', 'why', worst[0], '--run', str(folder)])}")
+
+
+def _show_worst(rows: pl.DataFrame, query_ids: Sequence[str], texts: Mapping[str, str]) -> None:
+    lines = []
+    for query_id in query_ids:
+        of = rows.filter(query_id=query_id)
+        misses = f"{of.filter(~pl.col('place').is_in([FOUND, *NO_MISS])).height} of {of.height}"
+        lines.append((query_id, misses, of["category"][0] or "-", _short(texts.get(query_id, ""), _BESIDE)))
+    show_table(("question", "misses", "category", "asks"), lines)
+
+
+def meant(place: str) -> str:
+    """What is so of a message in a place."""
+    return _MEANT.get(place, f"lost by the stage {place}")
+
+
+def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mapping[str, str]) -> None:
+    """What became of one message: the cause first, then its ladder.
+
+    Args:
+        said: message id -> its words.
+    """
+    say(f"{found.query.query_id} ({found.query.category}): {_short(found.query.text)}")
+    say(f"{found.expected}: {_short(said.get(found.expected, ''))}")
+    say(f"{found.headline}")
+    if found.document_id is not None:
+        by = [f"{name} at rank {rank} ({score:.3g})" for name, rank, score in _found_by(found)]
+        say(", found by: ".join([f"document {found.document_id}", *([", ".join(by)] if by else [])]))
+        if not found.ladder.is_empty():
+            _show_ladder(found)
+    if not found.taken_by.is_empty():
+        say("what took its place")
+        taken = (
+            (rank, before, document_id, _short(found.texts.get(document_id, ""), _BESIDE))
+            for document_id, rank, before in found.taken_by.head(_MOST_TAKEN).iter_rows()
+        )
+        show_table((Column("rank", "number"), Column("before", "number"), "document", "says"), taken)
+    if found.trials:
+        keeps = found.trials[0].rank <= FIRST
+        say("tried, what would have kept it" if keeps else f"tried, and none lets it be among the first {FIRST}")
+        trials = ((trial.change, trial.rank) for trial in found.trials[:_MOST_TRIALS])
+        show_table(("change", Column("rank", "number")), trials)
+    elif found.is_tried:
+        say("tried: no stage left out, limit or pool made larger moves it up")
+    elif found.place != FOUND and found.place not in REASONS:
+        say("nothing is tried: without the stage that first gives scores the ranking has no order")
+    if contexts:
+        shown = ((one.budget_tokens, one.tokens, one.how, one.why) for one in contexts)
+        show_table((Column("budget", "number"), Column("context", "number"), "shown", "why"), shown)
+
+
+def _found_by(found: Explanation) -> Iterator[tuple[str, int, float]]:
+    return found.found_by.select("branch", "rank", "score").iter_rows()
+
+
+def _show_ladder(found: Explanation) -> None:
+    """The steps that did something, and the names of the others."""
+    rows, idle, before = [], [], None
+    for row in found.ladder.iter_rows(named=True):
+        if row["event"] == STAYED and row["score"] == before:
+            idle.append(row["stage"])
+        else:
+            score = None if row["score"] is None else f"{row['score']:.4g}"
+            rows.append((row["stage"], None if score is None else row["rank"], score, _happened(row)))
+        before = row["score"]
+    show_table(("stage", Column("rank", "number"), Column("score", "number"), "what happened"), rows)
+    if idle:
+        say(f"left it as it was: {', '.join(idle)}")
+    for like_id in found.ladder["like_id"].drop_nulls().unique(maintain_order=True):
+        say(f"{like_id}: {_short(found.texts.get(like_id, ''))}")
+
+
+def _happened(row: Mapping[str, Any]) -> str:
+    moved = row["event"]
+    if moved in (ROSE, FELL):
+        moved = f"{moved} from {row['rank_before']}"
+    elif moved == DROPPED and row["score_before"] is not None:
+        moved = f"{moved}, from rank {row['rank_before']}"
+    like = row["like_id"] or row["stood_for_by"]
+    told = [moved, *([row["reason"]] if row["reason"] else []), *([f"like {like}"] if like else [])]
+    return "; ".join(told)
+
+
+def _short(text: str, characters: int = _SHOWN) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= characters else f"{plain[:characters]}..."
+
+
+def losses_record(folder: Path, rows: pl.DataFrame) -> dict[str, Any]:
+    """The places of all judged messages of a run, counted and one by one."""
+    counts = counted(rows)
+    return {
+        "run": str(folder),
+        "first": FIRST,
+        "judged": len(rows),
+        "missed": sum(missed(counts[ALL]).values()),
+        "places": counts[ALL],
+        "categories": {name: of for name, of in counts.items() if name != ALL},
+        "messages": rows.to_dicts(),
+    }
+
+
+def explanation_record(folder: Path, found: Explanation, contexts: Sequence[Shown]) -> dict[str, Any]:
+    """What became of one message."""
+    return {
+        "run": str(folder),
+        "query_id": found.query.query_id,
+        "question": found.query.text,
+        "expected": found.expected,
+        "headline": found.headline,
+        "place": found.place,
+        "document_id": found.document_id,
+        "rank": found.rank,
+        "pool": found.pool,
+        "found_by": found.found_by.drop("query_id", "document_id").to_dicts(),
+        "ladder": found.ladder.drop("query_id", "document_id").to_dicts(),
+        "taken_by": [{**row, "text": found.texts.get(row["document_id"], "")} for row in found.taken_by.to_dicts()],
+        "would_keep": [asdict(trial) for trial in found.trials],
+        "contexts": [asdict(one) for one in contexts],
+    }

@@ -122,7 +122,7 @@ def test_an_added_measure_of_time_changes_nothing_but_its_section(outside: Path,
     added = ("dataset=my_dataset", "embedder=my_embedder", *FEW, "tracking=none")
     timed = "measures=[default,my_timing]"
     done = lcm(outside, "evaluate", *added, timed, f"hydra.run.dir={tmp_path}/timed")
-    assert "my_timing, ms" in done.stdout
+    assert "my timing, ms" in done.stdout
     lcm(outside, "evaluate", *added, f"hydra.run.dir={tmp_path}/plain")
     ours, plain = summary(tmp_path / "timed"), summary(tmp_path / "plain")
     assert ours["config_hash"] == plain["config_hash"]

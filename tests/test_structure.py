@@ -47,8 +47,8 @@ FLOORS = {
         """,
         "eval": """
             significance stopwatch table loopback download mirror executor questions dataset cache replay answering
-            shape measures run models external judging arms experiment ladder tracking comparison regression batch study
-            leaderboard report serving
+            shape configuration measures run models external judging arms experiment ladder tracking comparison
+            regression batch study leaderboard report serving
         """,
         "pipelines": "config views steps commands",
     }.items()

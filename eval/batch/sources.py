@@ -10,8 +10,8 @@ from zlib import crc32
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from eval.configuration import by_class, config_hash, leaves
 from eval.mirror import Origin, origin_of
-from eval.run import by_class, config_hash, leaves
 from lcm import given_parquet
 from lcm.derived import sealed, unsealed
 from lcm.encoding import well_formed

@@ -6,15 +6,14 @@ A run's system is held against its own control arms in the same way.
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
-from eval.comparison.pairing import Pairing, comparable, disagreements, shared_queries, unknown_settings
+from eval.comparison.pairing import Pairing, disagreements, shared_queries, unknown_settings
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry
-from eval.measures.names import ANSWER_HEADLINE, EXTERNAL_MEMORY, SYSTEM_ARM, kind_of
+from eval.measures.names import ANSWER_HEADLINE, kind_of
 from eval.run import Run
 from eval.table import interval
 from lcm.errors import LcmError
@@ -37,12 +36,6 @@ class Standing:
     is_baseline: bool
     means: Mapping[str, Entry]
     """Measure -> value, n, low, high, over the questions that all sides were asked."""
-
-    @property
-    def latency_ms(self) -> Mapping[str, float] | None:
-        """Of live queries as a whole; None where none were timed. It is of other queries, and not paired."""
-        timed = self.side.summary.get("timing", {}).get("latency_ms") or {}
-        return next(iter(timed.values()), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +125,7 @@ def compared(
     """
     baseline, *others = sides
     notes = [*baseline.summary.get("notes", ()), *(note for side in others for note in _differences(baseline, side))]
-    notes += [
-        f"{side.name}: {flag}"
-        for side in sides
-        for flag in side.summary.get("flags", ())
-        if flag.startswith(EXTERNAL_MEMORY)
-    ]
+    notes += [f"{side.name}: {flag}" for side in sides for flag in side.of_external]
     queries = shared_queries(sides)
     if queries.is_empty():
         asked = "; ".join(
@@ -251,27 +239,26 @@ BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER
 """Of rankings and of answers: the first of each that a run has is what its arms are held by."""
 
 
-def against_controls(folder: Path, summary: Mapping[str, Any]) -> list[str]:
+def against_controls(run: Run) -> list[str]:
     """A line for rankings and one for answers: by recall@10 better than which arms, by how much, worse than which, and
     which it cannot be told from.
 
     The system is held against each arm query by query, as `lcm compare` holds systems. None is told where there is no
     arm, or nothing that both are measured by.
     """
-    measures = [next((name for name in names if name in summary["measures"]), None) for names in BY]
-    told = (_against(folder, summary, measure) for measure in measures if measure is not None)
+    measures = [next((name for name in names if name in run.summary["measures"]), None) for names in BY]
+    told = (_against(run, measure) for measure in measures if measure is not None)
     return [line for line in told if line is not None]
 
 
-def _against(folder: Path, summary: Mapping[str, Any], measure: str) -> str | None:
-    arms = [arm for arm, measures in summary["arms"].items() if measure in measures]
+def _against(run: Run, measure: str) -> str | None:
+    arms = [arm for arm, measures in run.summary["arms"].items() if measure in measures]
     if not arms:
         return None
-    system = comparable(folder, SYSTEM_ARM)
-    values = system.per_query.filter(measure=measure).select("arm", "query_id", "measure", "value")
-    of_arms = [system.having(arm, values=values.filter(arm=arm).drop("arm")) for arm in arms]
+    values = run.per_query.filter(measure=measure).select("arm", "query_id", "measure", "value")
+    of_arms = [run.having(arm, values=values.filter(arm=arm).drop("arm")) for arm in arms]
     pairing = Pairing()
-    rows = pairing.rows(system, of_arms, [measure])
+    rows = pairing.rows(run, of_arms, [measure])
     if rows.is_empty():
         return None
     named = _named(arms, rows)

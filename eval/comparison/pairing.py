@@ -126,7 +126,7 @@ def require_comparable(baseline: Run, candidate: Run, measures: Sequence[str]) -
         )
     for measure in judged:
         ours, theirs = (_with_value(side, measure) for side in (baseline, candidate))
-        may_lack = [side.is_external for side in (baseline, candidate)]
+        may_lack = [bool(side.of_external) for side in (baseline, candidate)]
         if not (ours & theirs and (may_lack[0] or theirs <= ours) and (may_lack[1] or ours <= theirs)):
             _require_same_queries(f"{measure} of ", ours, theirs)
     return judged

@@ -53,7 +53,7 @@ def table(comparison: Comparison, most_sides: int | None = None) -> Table:
             rows.append((measure, name(comparison, standing), told, *_against(row, is_baseline=standing.is_baseline)))
     lines.append(len(rows))
     for standing in shown:
-        if (timed := standing.latency_ms) is not None:
+        if (timed := standing.side.latency_ms) is not None:
             nothing = "baseline" if standing.is_baseline else "not tested"
             rows.append((TIME, name(comparison, standing), Cell(timed["p50_ms"], is_cost=True), "", "", "", nothing))
     return Table(_COLUMNS, rows, lacks=_LACKS, lines=lines[1:])
@@ -167,7 +167,7 @@ def _side(standing: Standing) -> dict[str, Any]:
         **{key: summary.get(key) for key in known},
         "incidents": dict(summary.get("incidents") or {}),
         "measures": {measure: dict(mean) for measure, mean in standing.means.items()},
-        "latency_ms": None if standing.latency_ms is None else dict(standing.latency_ms),
+        "latency_ms": None if standing.side.latency_ms is None else dict(standing.side.latency_ms),
     }
 
 
@@ -186,7 +186,7 @@ def draw(comparison: Comparison, path: Path) -> bool:
     if tokens is not None and tokens != comparison.by:
         told = [(i, one.means[tokens]["value"]) for i, one in enumerate(comparison.standings) if tokens in one.means]
         panels.append((f"{tokens} (mean a question)", [(i, value) for i, value in told if value is not None]))
-    timed = [(i, one.latency_ms["p50_ms"]) for i, one in enumerate(comparison.standings) if one.latency_ms]
+    timed = [(i, one.side.latency_ms["p50_ms"]) for i, one in enumerate(comparison.standings) if one.side.latency_ms]
     if timed:
         panels.append(("ms a live query (median)", timed))
     if not panels:

@@ -29,7 +29,7 @@ def evaluate_distributed(
     """
     dataset = evaluator.dataset
     queries = Counter(query.workspace_id for query in dataset.queries)
-    parts = _dealt(dataset, _TURNS * getattr(executor, "workers", 1))
+    parts = _dealt(dataset, _TURNS * executor.workers)
     results: dict[str, WorkspaceResult] = {}
     evaluators = [replace(evaluator, dataset=part) for part in parts]
     with closing(executor.map(evaluate_all, evaluators)) as messages:

@@ -33,8 +33,7 @@ from eval.experiment.flags import (
     flags_of_run,
     flags_of_usage,
 )
-from eval.experiment.outcome import Outcome
-from eval.experiment.served import served
+from eval.experiment.outcome import Outcome, served
 from eval.experiment.workspace import ACTED, RUN_SCHEMA, WorkspaceEvaluator, WorkspaceResult
 from eval.measures.coverage import with_near_duplicates, with_ranked
 from eval.measures.means import Means

@@ -1,4 +1,4 @@
-"""What an experiment found, as frames, and how they become a run."""
+"""What an experiment found, as frames: how concentrated answers are, and how all of it becomes a run."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from eval.configuration import config_hash
 from eval.dataset.dataset import Dataset
 from eval.measures.means import ALL, Entry, entry
 from eval.measures.names import SYSTEM_ARM, Direction
-from eval.run import CONTROLS, QUERY_SCHEMA, Run, config_hash, parquet
+from eval.run import CONTROLS, QUERY_SCHEMA, Run, parquet
 from lcm.records.document import ACTIONS
 
 _LAST_FILES: dict[str, tuple[object, bytes]] = {}
@@ -172,3 +173,38 @@ def _directed(values: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.D
     """With the way in which each measure is better."""
     way = pl.col("measure").replace_strict(directions, default="higher", return_dtype=pl.String)
     return values.with_columns(direction=way)
+
+
+_MOST = 10
+SERVED_SCHEMA: dict[str, pl.DataType] = {
+    "arm": pl.String(),
+    "k": pl.Int64(),
+    "places": pl.Int64(),
+    "documents": pl.Int64(),
+    "top_10_share": pl.Float64(),
+}
+"""`k`: the most documents of one answer; `places`: of all answers together; `documents`: how many different ones took
+them; `top_10_share`: of the places, in (0, 1], those of the ten documents that took most."""
+
+
+def served(run: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `SERVED_SCHEMA`, one an arm that served anything, in the order of the run.
+
+    Whatever a ranking returns counts as served, down to its own last rank. Documents of two workspaces are two.
+
+    Args:
+        run: columns arm, workspace_id, document_id, rank (1-based, without gaps).
+    """
+    each = run.group_by("arm", "workspace_id", "document_id", maintain_order=True).agg(
+        k=pl.col("rank").max(), places=pl.len()
+    )
+    return (
+        each.group_by("arm", maintain_order=True)
+        .agg(
+            pl.col("k").max(),
+            pl.col("places").sum(),
+            documents=pl.len(),
+            top_10_share=pl.col("places").top_k(_MOST).sum() / pl.col("places").sum(),
+        )
+        .cast(pl.Schema(SERVED_SCHEMA))
+    )

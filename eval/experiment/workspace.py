@@ -1,5 +1,6 @@
 """Evaluates one workspace of a dataset: replays its transcripts, ranks its queries for every arm, reads its memory."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -14,7 +15,6 @@ from eval.cache.frame_cache import FrameCache, Made
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import StageCache
 from eval.dataset.dataset import Dataset
-from eval.experiment.facts import FACTS, Fact, readable_documents
 from eval.external.ranking import External
 from eval.external.reading import RecordedAnswers
 from eval.measures.coverage import evidence_text
@@ -23,6 +23,7 @@ from eval.measures.names import SYSTEM_ARM
 from eval.replay.workspace_replay import Replay, ReplayCheckpoint, WorkspaceReplay
 from lcm.errors import LcmError
 from lcm.faults import counting
+from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory
 from lcm.memory.system import System
 from lcm.protocols.contract import contract_of
@@ -30,6 +31,61 @@ from lcm.protocols.retrieval import BringsDocuments, Ranker
 from lcm.records.query import Query
 from lcm.records.summary import ContextReading
 from lcm.retrieval.ranking.pipeline import LISTS, RANKED_SCHEMA
+from lcm.store.doctor import census
+
+Fact = Callable[[Memory, Sequence[Query]], pl.DataFrame]
+"""Tells one thing of a memory that holds all transcripts of its workspace, as far as these queries may read."""
+_TEXTS_AT_ONCE = 1 << 14
+"""Of the documents whose tokens are counted: no second copy of all words."""
+
+
+def _readable(memory: Memory, queries: Sequence[Query], present: pl.Series) -> list[str] | None:
+    """The scopes that some query reads; None where nothing lies in others: what nobody reads is not written."""
+    each = [readable_scopes(query, memory.system.scopes) for query in queries]
+    if None in each or not each:
+        return None
+    union = {scope for scopes in each for scope in scopes or ()}
+    return None if union.issuperset(present) else sorted(union)
+
+
+def readable_documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    readable = _readable(memory, queries, memory.documents["scope"])
+    return memory.documents if readable is None else memory.documents.filter(pl.col("scope").is_in(readable))
+
+
+def _documents(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    documents = readable_documents(memory, queries)
+    parts = documents["text"].to_frame().iter_slices(_TEXTS_AT_ONCE)
+    counts = [pl.Series("tokens", REPORT_TOKENS.count(part["text"].to_list()), dtype=pl.Int64) for part in parts]
+    tokens = pl.concat([pl.Series("tokens", [], dtype=pl.Int64), *counts])
+    columns = ("document_id", "source_message_ids", "kind", "is_durable", "session_id")
+    return documents.select(*columns).with_columns(tokens)
+
+
+def _decisions(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    decisions = memory.store.decisions()
+    readable = _readable(memory, queries, decisions["scope"])
+    return decisions if readable is None else memory.store.decisions(readable)
+
+
+def _widths(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
+    return pl.DataFrame({"width": pl.Series(getattr(memory.live.indexes.vector_index, "widths", ()), dtype=pl.Int64)})
+
+
+def large_files(memory: Memory, _: Sequence[Query]) -> pl.DataFrame:
+    """How many texts were taken out of their contexts: the one row of the one column."""
+    with memory.store.reading() as connection:
+        return pl.DataFrame({"large_files": [census(connection)["large files"]]})
+
+
+FACTS: Mapping[str, Fact] = {
+    "documents": _documents,
+    "decisions": _decisions,
+    "widths": _widths,
+    "large_files": large_files,
+}
+"""By name; what is asked of the dataset too is the evaluator's own."""
+
 
 RUN_SCHEMA: dict[str, pl.DataType] = {
     "arm": pl.String(),
@@ -79,6 +135,11 @@ class WorkspaceResult:
         return self.ranked[arm].with_columns(**named).select(list(RUN_SCHEMA))
 
 
+Times = dict[str, Made]
+"""What was timed, by the work that it took."""
+_FRACTION = re.compile(r"-?\d+\.\d+(e[+-]?\d+)?|-?\d+e[+-]?\d+|-?inf|nan")
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceEvaluator:
     """Evaluates the workspaces of a dataset, one at a time; what was found before comes from the cache.
@@ -97,6 +158,8 @@ class WorkspaceEvaluator:
     """Where stages are kept, so that only what changes is worked out again; None = nowhere. The numbers are equal."""
     asked: frozenset[str] | None = None
     """Ids of the queries that are asked; None = all. Replays are those of all, and answers to some are not kept."""
+    times: "Times | None" = None
+    """Times of the points before, which those that do the same work take over; None = each is timed."""
     rankings: Mapping[str, Ranker] = field(init=False)
     """Arm -> what it ranks with; the system's own stands first, under `SYSTEM_ARM`."""
     evidence: Mapping[str, Sequence[str]] = field(init=False)
@@ -198,9 +261,11 @@ class WorkspaceEvaluator:
                     found = answers if one is None else ranked[one][-1]
                     make = self._measured(checkpoint, measure, checkpoint.queries or queries, found, one)
                     key = keys.measured(name, number, one)
+                    if measure.is_of_time and external is None:
+                        make = self._timed_once(measure, workspace, make)
                     frame, survived = stages.frame("measured", key, make, in_memory=True)
-                    named = [] if one is None else [pl.lit(one).alias("arm")]
-                    measured.setdefault(name, []).append(frame.select(*named, pl.all()))
+                    rows = frame if one is None else frame.select(pl.lit(one).alias("arm"), pl.all())
+                    measured.setdefault(name, []).append(rows)
                     incidents.update(survived)
             progress(len(checkpoint.queries))
         of_workspace = pl.lit(workspace).alias("workspace_id")
@@ -219,6 +284,19 @@ class WorkspaceEvaluator:
             keys={arm: key for arm in self.rankings if (key := keys.ranked(arm, 0)) is not None},
             external=external,
         )
+
+    def _timed_once(self, measure: Measure, workspace: str, make: Callable[[], Made]) -> Callable[[], Made]:
+        """Once for all points of a sweep that do the same work."""
+        times = self.times
+        key = None if times is None else _identified(lambda identity: [workspace, *self._work(measure, identity)])
+        if times is None or key is None:
+            return make
+        return lambda: times[key] if key in times else times.setdefault(key, make())
+
+    def _work(self, measure: Measure, identity: Fingerprint) -> Any:
+        """What tells apart how long an answer takes: all settings but weights, rates, thresholds and other numbers with
+        a decimal point, which change what is answered and not how much is done for it."""
+        return _without_fractions(identity.of([self.system, self.replay, measure])), self.dataset.digest
 
     def _asked(self, checkpoints: Iterator[ReplayCheckpoint]) -> Iterator[ReplayCheckpoint]:
         """The checkpoints at which a query is asked that is not left out, and the last."""
@@ -354,6 +432,15 @@ def _identified(inputs: Callable[[Fingerprint], Any]) -> str | None:
         return digest(inputs(identity), identity.modules)
     except Unidentified:
         return None
+
+
+def _without_fractions(told: Any) -> Any:
+    """What tells a part from others, without its numbers that are not whole."""
+    if isinstance(told, dict):
+        return {name: _without_fractions(one) for name, one in told.items()}
+    if isinstance(told, list):
+        return [_without_fractions(one) for one in told]
+    return "" if isinstance(told, str) and _FRACTION.fullmatch(told) else told
 
 
 def _of(part: Any) -> Callable[[Fingerprint], Any]:

@@ -234,33 +234,26 @@ def shares(counts: Mapping[How, int]) -> float:
     return (told - counts.get("none", 0)) / told if told else 1.0
 
 
+_WHOLE, _NUMBER, _TEXT = pl.Int64(), pl.Float64(), pl.String()
+HOW: tuple[How, ...] = get_args(How)
 ANSWERS_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "document_id": pl.String(),
-    "rank": pl.Int64(),
-    "score": pl.Float64(),
+    **dict.fromkeys(("query_id", "document_id"), _TEXT),
+    "rank": _WHOLE,
+    "score": _NUMBER,
+}
+_OF_LOG: dict[str, pl.DataType] = {
+    **dict.fromkeys(("query_id", "fault", "detail"), _TEXT),
+    **dict.fromkeys(("round_trip_ms", "took_ms"), _NUMBER),
 }
 ASKED_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "fault": pl.String(),
-    "detail": pl.String(),
-    "round_trip_ms": pl.Float64(),
-    "took_ms": pl.Float64(),
-    "given": pl.Int64(),
-    "could_give": pl.Int64(),
-    "named": pl.Int64(),
-    "exact": pl.Int64(),
-    "near": pl.Int64(),
-    "none": pl.Int64(),
-    "foreign": pl.Int64(),
-    "early": pl.Int64(),
-    "unjudged_budgets": pl.List(pl.Int64()),
+    **_OF_LOG,
+    **dict.fromkeys(("given", "could_give", *HOW), _WHOLE),
+    "unjudged_budgets": pl.List(pl.Int64),
 }
 """A row a query: the fault that came instead of an answer, null where it was answered; how long that took, seen from
 here and, where the memory says so, by its own clock; how many texts it gave, and how many it could have, as far as they
 were asked for and messages added; its texts by how they came to stand for messages, as `How` has it; the budgets of its
 contexts that hold text of which none could be aligned."""
-HOW: tuple[How, ...] = get_args(How)
 KIND = "external"
 """Of the documents that an external memory returned."""
 
@@ -329,34 +322,23 @@ class _Reading:
         self, log: pl.DataFrame, workspace: str, dataset: Dataset, k: int, similarity: float, noise: Mapping[str, int]
     ) -> None:
         self._rows = log.rows(named=True)
-        self._workspace = workspace
-        self._k = k
+        self._workspace, self._k, self._incidents = workspace, k, Counter(noise)
         self._queries = {query.query_id: query for query in dataset.queries if query.workspace_id == workspace}
-        self._incidents = Counter(noise)
-        told = {
-            message.message_id: (message.message_id, one["content"], message.author)
-            for transcript in dataset.transcripts
-            if transcript.workspace_id == workspace
-            for message in transcript.messages
-            if (one := message_told(message, transcript.conversation_id)) is not None
-        }
-        added = [name for row in self._rows if row["call"] == "add" for name in row["texts"] or ()]
-        later = [name for name in told if name not in set(added)]
+        self._sessions: dict[str, tuple[str, str, datetime | None]] = {}
+        told, elsewhere = dict[str, tuple[str, str, str | None]](), list[str]()
+        for transcript in dataset.transcripts:
+            for message in transcript.messages:
+                if transcript.workspace_id != workspace:
+                    elsewhere.append(message.content.strip())
+                    continue
+                name, conversation_id = message.message_id, transcript.conversation_id
+                self._sessions[name] = conversation_id, message.session_id, message.created_at
+                if (one := message_told(message, conversation_id)) is not None:
+                    told[name] = name, one["content"], message.author
+        added = dict.fromkeys(name for row in self._rows if row["call"] == "add" for name in row["texts"] or ())
         texts = [text for row in self._rows if row["call"] in ("search", "context") for text in row["texts"] or ()]
-        elsewhere = (
-            message.content.strip()
-            for transcript in dataset.transcripts
-            if transcript.workspace_id != workspace
-            for message in transcript.messages
-        )
-        foreign = foreign_texts(texts, elsewhere)
-        self._aligner = Aligner([told[name] for name in (*added, *later)], foreign, similarity)
-        self._sessions = {
-            message.message_id: (transcript.conversation_id, message.session_id, message.created_at)
-            for transcript in dataset.transcripts
-            if transcript.workspace_id == workspace
-            for message in transcript.messages
-        }
+        said = [told[name] for name in (*added, *(name for name in told if name not in added))]
+        self._aligner = Aligner(said, foreign_texts(texts, elsewhere), similarity)
         self._documents: dict[str, dict[str, Any]] = {}
         self._unjudged: dict[str, list[int]] = {}
         """Query -> budgets of contexts of whose texts none could be aligned."""
@@ -370,9 +352,9 @@ class _Reading:
             if row["call"] == "search":
                 told = [*islice(self._unseen(row), self._k)] if row["fault"] is None else []
                 counts = Counter(aligned.how for *_, aligned in told)
-                given = {"given": len(row["texts"] or ()), "could_give": min(self._asked_for(row), row["added"])}
-                about = {name: row[name] for name in list(ASKED_SCHEMA)[:5]}
-                asked.append(about | given | {how: counts[how] for how in HOW})
+                asked_for = self._k + len(self._queries[row["query_id"]].shown_message_ids)
+                given = {"given": len(row["texts"] or ()), "could_give": min(asked_for, row["added"])}
+                asked.append({name: row[name] for name in _OF_LOG} | given | {how: counts[how] for how in HOW})
                 ids = [self._document(text, aligned, row) for text, _, aligned in told]
                 answers += [
                     (row["query_id"], document_id, rank, score)
@@ -397,9 +379,6 @@ class _Reading:
         name, version, *notes = next(reset, ("", ""))
         return Told(name, version, notes=tuple(notes))
 
-    def _asked_for(self, row: Mapping[str, Any]) -> int:
-        return self._k + len(self._queries[row["query_id"]].shown_message_ids)
-
     def _unseen(self, row: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Aligned]]:
         """The texts of an answer without what the asker sees already."""
         shown = set(self._queries[row["query_id"]].shown_message_ids)
@@ -419,8 +398,7 @@ class _Reading:
                 continue
             seen.add(words)
             aligned = self._aligner.align(text, ids, row["added"])
-            for name, times in _wrong(aligned, ids).items():
-                self._incidents[f"external: {name}"] += times
+            self._incidents.update({f"external: {name}": n for name, n in _wrong(aligned, ids).items() if n})
             yield text, score, aligned
 
     def _document(self, text: str, aligned: Aligned, row: Mapping[str, Any]) -> str:
@@ -461,18 +439,14 @@ class _Reading:
 
 
 def _wrong(aligned: Aligned, named: Sequence[str] | None) -> dict[str, int]:
-    """What is wrong with a text, by name and times."""
+    """What may be wrong with a text -> how often it is."""
     return {
-        name: times
-        for name, times in {
-            "source ids that name nothing added": aligned.unknown_ids,
-            "texts that lost their source ids": int(bool(named is not None and not named)),
-            "texts edited": int(aligned.is_edited or aligned.how == "near"),
-            "texts in other words than the messages they name": int(aligned.is_retold),
-            "texts that name more messages than they have words": int(aligned.is_overstated),
-            "texts that are another message than they name": int(aligned.is_misnamed),
-            "texts of another workspace": int(aligned.how == "foreign"),
-            "texts of what was not added yet": int(aligned.how == "early"),
-        }.items()
-        if times
+        "source ids that name nothing added": aligned.unknown_ids,
+        "texts that lost their source ids": int(named is not None and not named),
+        "texts edited": int(aligned.is_edited or aligned.how == "near"),
+        "texts in other words than the messages they name": int(aligned.is_retold),
+        "texts that name more messages than they have words": int(aligned.is_overstated),
+        "texts that are another message than they name": int(aligned.is_misnamed),
+        "texts of another workspace": int(aligned.how == "foreign"),
+        "texts of what was not added yet": int(aligned.how == "early"),
     }

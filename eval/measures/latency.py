@@ -130,7 +130,6 @@ def _of_exact(rows: pl.DataFrame) -> dict[str, float]:
 @contextmanager
 def _frozen() -> Iterator[None]:
     """Have the garbage collector leave alone what there is: the dataset is the harness's, not the memory's."""
-    gc.collect()
     gc.freeze()
     try:
         yield

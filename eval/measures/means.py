@@ -77,9 +77,9 @@ class Means:
         groups |= {name: {name} for name in categories if len(categories) > 1 and name != ALL}
         # Every arm and measure is a column over the queries; one draw of queries serves all that judge the same ones.
         columns = values.select("arm", "measure").unique(maintain_order=True)
-        wide = values.pivot(["arm", "measure"], index="query_id", values="value", maintain_order=True)
-        of_query = np.array([category[query_id] for query_id in wide["query_id"]], dtype=object)
-        every = np.asfortranarray(wide.drop("query_id").to_numpy())
+        query_ids = values["query_id"].unique(maintain_order=True)
+        of_query = np.array([category[query_id] for query_id in query_ids], dtype=object)
+        every = _wide(values, columns, query_ids)
         means = np.full((len(groups), 3, len(columns)), np.nan)
         counts = np.zeros((len(groups), len(columns)), dtype=np.int64)
         for at, members in enumerate(groups.values()):
@@ -128,6 +128,29 @@ class Means:
             told = {"value": float(np.mean(column)), "n": len(column), "low": float(low[0]), "high": float(high[0])}
             found.setdefault(str(arm), {})[str(measure)] = entry(told)
         return found
+
+
+def _wide(values: pl.DataFrame, columns: pl.DataFrame, query_ids: pl.Series) -> npt.NDArray[np.float64]:
+    """Values as a table, shape (queries, columns), NaN where there is none.
+
+    Args:
+        values: arm, query_id, measure, value.
+        columns: arm, measure, each once.
+    """
+    (arms, measures), (of_arm, of_measure) = (
+        [_numbered(frame[name], columns[name].unique(maintain_order=True)) for name in ("arm", "measure")]
+        for frame in (columns, values)
+    )
+    place = np.zeros((arms.max(initial=0) + 1, measures.max(initial=0) + 1), dtype=np.int64)
+    place[arms, measures] = np.arange(len(columns))
+    table = np.full((len(query_ids), len(columns)), np.nan, order="F")
+    table[_numbered(values["query_id"], query_ids), place[of_arm, of_measure]] = values["value"].to_numpy()
+    return table
+
+
+def _numbered(names: pl.Series, known: pl.Series) -> npt.NDArray[np.int64]:
+    """The place of each name among those that are known."""
+    return names.cast(pl.Enum(known)).to_physical().cast(pl.Int64).to_numpy()
 
 
 def entry(row: Mapping[str, float]) -> Entry:

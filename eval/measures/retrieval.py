@@ -251,12 +251,19 @@ def _prefix(level: Level) -> str:
 
 def judged_queries(dataset: Dataset) -> pl.DataFrame:
     """The column query_id: every query with evidence, be it known by message or by session."""
+    return _judged_queries(dataset)
+
+
+def _judged_queries_of(dataset: Dataset) -> pl.DataFrame:
     return (
         pl.concat([qrels.select("query_id", "relevance") for qrels in (dataset.qrels, dataset.session_qrels)])
         .filter(pl.col("relevance") > 0)
         .select("query_id")
         .unique(maintain_order=True)
     )
+
+
+_judged_queries = KeptBeside(_judged_queries_of, 16)
 
 
 def says_what_was_judged(dataset: Dataset) -> bool:

@@ -20,6 +20,8 @@ from lcm.encoding import well_formed
 from lcm.redaction import redacted
 from lcm.transcript.passages import utterance
 
+_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+
 
 @dataclass(frozen=True, slots=True)
 class RankedDocument:
@@ -172,58 +174,32 @@ class GatedComparison:
         return EXIT_CODES[self.gate]
 
 
-_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
-_KEYS = {"tolerance", "detectable"}
+def limits_of(measure: str, settings: Mapping[str, float | str], mean: float = 1.0) -> tuple[float, float]:
+    """Tolerance and detectable of a measure, in its units: losses up to the first are accepted, one of the second must
+    not pass unseen.
 
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """Losses up to `tolerance` are accepted; one of `detectable` must not pass unseen.
-
-    Each is a number in the measure's own units, or a share of the baseline's mean such as `10%`.
-    """
-
-    tolerance: float | str
-    detectable: float | str
-
-    def __post_init__(self) -> None:
-        for name in ("tolerance", "detectable"):
-            value = getattr(self, name)
-            is_share = isinstance(value, str) and _SHARE.fullmatch(value)
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_share and not (is_number and 0 <= value < math.inf):
-                raise ValueError(f"{name} must be a number >= 0 or a share such as 10%, got {value!r}")
-        if isinstance(self.tolerance, str) != isinstance(self.detectable, str):
-            raise ValueError(
-                f"tolerance and detectable must be of one kind, got {self.tolerance} and {self.detectable}"
-            )
-        if not self.in_units(1.0)[0] < self.in_units(1.0)[1]:
-            raise ValueError(f"detectable must be > tolerance, got {self.detectable} and {self.tolerance}")
-
-    def in_units(self, mean: float) -> tuple[float, float]:
-        """Tolerance and detectable in the measure's units, where the baseline's mean is this."""
-        return _in_units(self.tolerance, mean), _in_units(self.detectable, mean)
-
-
-def limit_of(measure: str, settings: Mapping[str, float | str]) -> Limit:
-    """The limit that a configuration gives to a measure.
-
+    Args:
+        settings: each as a number, or both as shares of the baseline's mean such as `10%`.
+        mean: the baseline's.
     Raises:
         ValueError: naming the measure and what is wrong.
     """
-    if not isinstance(settings, Mapping) or set(settings) != _KEYS:
+    if not isinstance(settings, Mapping) or set(settings) != {"tolerance", "detectable"}:
         got = ", ".join(map(str, settings)) or "nothing" if isinstance(settings, Mapping) else repr(settings)
         raise ValueError(f"measures.{measure} must have tolerance and detectable, got {got}")
-    try:
-        return Limit(**settings)
-    except ValueError as error:
-        raise ValueError(f"measures.{measure}.{error}") from None  # the deepest cause is what a user is told
-
-
-def _in_units(value: float | str, mean: float) -> float:
-    if isinstance(value, str):
-        return float(value.removesuffix("%")) / 100 * abs(mean)
-    return value
+    tolerance, detectable = settings["tolerance"], settings["detectable"]
+    for name, value in (("tolerance", tolerance), ("detectable", detectable)):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+        if not (is_number or (isinstance(value, str) and _SHARE.fullmatch(value))):
+            raise ValueError(f"measures.{measure}.{name} must be a number >= 0 or a share such as 10%, got {value!r}")
+    if isinstance(tolerance, str) != isinstance(detectable, str):
+        told = f"tolerance and detectable must be of one kind, got {tolerance} and {detectable}"
+        raise ValueError(f"measures.{measure}.{told}")
+    shares = [float(one.removesuffix("%")) / 100 if isinstance(one, str) else one for one in (tolerance, detectable)]
+    if not shares[0] < shares[1]:
+        raise ValueError(f"measures.{measure}.detectable must be > tolerance, got {detectable} and {tolerance}")
+    scale = abs(mean) if isinstance(tolerance, str) else 1.0
+    return shares[0] * scale, shares[1] * scale
 
 
 class Unpaired(NamedTuple):
@@ -309,7 +285,7 @@ class Regression:
         if not self._gated():
             raise ValueError("measures must name at least one measure")
         for measure, settings in self._gated().items():
-            limit_of(measure, settings)
+            limits_of(measure, settings)
         self._pairing()
         check_range(self, "changed_queries", ge=0)
         check_range(self, "depth", ge=1)
@@ -370,7 +346,7 @@ class Regression:
         settings = self._gated().get(row["measure"])
         if settings is None:
             return {**row, "tolerance": None, "detectable": None, "gate": None}
-        tolerance, detectable = limit_of(row["measure"], settings).in_units(row["baseline"])
+        tolerance, detectable = limits_of(row["measure"], settings, row["baseline"])
         limited = {**row, "tolerance": tolerance, "detectable": detectable}
         gate = self._gate(limited, tests)
         if gate == "fine" and row["group"] == ALL and unpaired.may_hide(row["n"]) > detectable:
@@ -402,9 +378,6 @@ def _whole(rows: pl.DataFrame) -> Gate:
     return "fine"
 
 
-_BETWEEN = " / "
-
-
 def with_words(comparison: GatedComparison, dataset: Dataset) -> GatedComparison:
     """The same, each document of the queries that changed with what its messages say.
 
@@ -416,18 +389,14 @@ def with_words(comparison: GatedComparison, dataset: Dataset) -> GatedComparison
         for transcript in dataset.transcripts
         for message in transcript.messages
     }
-    worse, better = (tuple(_spoken(query, said) for query in told) for told in (comparison.worse, comparison.better))
-    return replace(comparison, worse=worse, better=better)
 
+    def worded(ranking: tuple[RankedDocument, ...] | None) -> tuple[RankedDocument, ...] | None:
+        told = ([said.get((one.workspace_id, message)) for message in one.message_ids] for one in ranking or ())
+        texts = (" / ".join(filter(None, words)) or None for words in told)
+        return ranking and tuple(replace(one, text=text) for one, text in zip(ranking, texts, strict=True))
 
-def _spoken(query: ChangedQuery, said: Mapping[tuple[str, str], str]) -> ChangedQuery:
-    baseline, candidate = (
-        None if ranking is None else tuple(_worded(document, said) for document in ranking)
-        for ranking in (query.baseline, query.candidate)
+    worse, better = (
+        tuple(replace(one, baseline=worded(one.baseline), candidate=worded(one.candidate)) for one in queries)
+        for queries in (comparison.worse, comparison.better)
     )
-    return replace(query, baseline=baseline, candidate=candidate)
-
-
-def _worded(document: RankedDocument, said: Mapping[tuple[str, str], str]) -> RankedDocument:
-    told = (said.get((document.workspace_id, message)) for message in document.message_ids)
-    return replace(document, text=_BETWEEN.join(filter(None, told)) or None)
+    return replace(comparison, worse=worse, better=better)

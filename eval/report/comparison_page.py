@@ -1,7 +1,7 @@
 """The page of a comparison (which side is better by what, what differs between them) and that of a gate (what it says,
 the rows that it rests on)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -146,39 +146,24 @@ def _verdicts(comparison: Comparison) -> Section:
     return Section("verdict", "Better, worse, or not to be told", parts)
 
 
-def _costs(comparison: Comparison) -> list[tuple[str, list[Place]]]:
-    """What each side costs, in tokens and in time, as far as that is known."""
+def _costs(comparison: Comparison) -> Iterator[tuple[str, list[Place]]]:
+    """What each side costs, in tokens and in time, as far as that is known of two or more."""
     tokens = comparison.tokens()
-    found: list[tuple[str, list[Place]]] = []
+    costs: dict[str, list[float | None]] = {}
     if tokens is not None and tokens != comparison.by:
-        found.append(
-            (
-                tokens,
-                _places(
-                    comparison,
-                    {
-                        i: one.means[tokens]["value"]
-                        for i, one in enumerate(comparison.standings)
-                        if tokens in one.means
-                    },
-                ),
-            )
-        )
-    timed = {i: one.latency_ms["p50_ms"] for i, one in enumerate(comparison.standings) if one.latency_ms}
-    found.append(("ms a live question, median", _places(comparison, timed)))
-    return [(cost, points) for cost, points in found if len(points) > 1]
-
-
-def _places(comparison: Comparison, costs: Mapping[int, float | None]) -> list[Place]:
-    found = []
-    for i, cost in costs.items():
-        standing = comparison.standings[i]
-        mean = standing.means.get(comparison.by)
-        if cost is not None and mean is not None and mean["value"] is not None:
-            label = f"{name(comparison, standing)}{' (baseline)' if standing.is_baseline else ''}"
-            place = Place(i + 1, label, cost, mean["value"], mean["low"], mean["high"], not standing.is_baseline)
-            found.append(place)
-    return found
+        costs[tokens] = [one.means[tokens]["value"] if tokens in one.means else None for one in comparison.standings]
+    costs["ms a live question, median"] = [
+        one.side.latency_ms["p50_ms"] if one.side.latency_ms else None for one in comparison.standings
+    ]
+    for cost, values in costs.items():
+        points = [
+            Place(number, f"{name(comparison, one)}{' (baseline)' if one.is_baseline else ''}", value,
+                  mean["value"], mean["low"], mean["high"], not one.is_baseline)
+            for number, (one, value) in enumerate(zip(comparison.standings, values, strict=True), start=1)
+            if value is not None and (mean := one.means.get(comparison.by)) and mean["value"] is not None
+        ]  # fmt: skip
+        if len(points) > 1:
+            yield cost, points
 
 
 def _by_category(side: Run, asked: pl.DataFrame, measure: str) -> dict[str, tuple[float, int]]:

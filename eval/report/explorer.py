@@ -10,9 +10,17 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset
 from eval.ladder.losses import REASONS
-from eval.report.insight import FoldedConversation, Insight, MessageLadder, ShownContext, StoredDocument
 from eval.report.page import Blocks, parted
-from eval.report.ranking import ShownRanking, shown_measures
+from eval.report.ranking import (
+    FoldedConversation,
+    Insight,
+    MessageLadder,
+    RankedDocument,
+    ShownContext,
+    ShownRanking,
+    StoredDocument,
+    shown_measures,
+)
 from lcm.records.context import ContextItem
 from lcm.records.conversation import Message
 from lcm.redaction import redacted
@@ -65,18 +73,23 @@ class Texts:
         self,
         workspace: str,
         document_id: str,
-        sources: Sequence[str],
+        sources: Sequence[str] | None,
         tokens: int | None,
         stored: StoredDocument | None = None,
     ) -> int:
         """The number of a document; its words and its date are those of the messages it was made of, unless it is
         `stored` with others."""
-        made_of = [self.message(workspace, source) for source in sources]
-        text, at = self.other(stored, made_of)
+        text, at = (None, None) if stored is None else self.other(stored, self.numbers(workspace, sources))
         number = self.documents.setdefault((workspace, document_id, text, at), len(self.rows))
         if number == len(self.rows):
-            self.rows.append((document_id, tokens, made_of, text, at))
+            self.rows.append((document_id, tokens, list(self.numbers(workspace, sources)), text, at))
         return number
+
+    def numbers(self, workspace: str, message_ids: Sequence[str] | None) -> Sequence[int]:
+        """The numbers of messages of a workspace."""
+        if message_ids and len(message_ids) == 1:
+            return (self.message(workspace, message_ids[0]),)
+        return [self.message(workspace, one) for one in message_ids or ()]
 
     def other(self, stored: StoredDocument | None, made_of: Sequence[int]) -> tuple[str | None, str | None]:
         """The words and the date of a stored document, each where it is not that of the messages it was made of."""
@@ -346,7 +359,7 @@ class Explorer:
     def _question(
         self,
         query: Mapping[str, Any],
-        ranked: Sequence[Mapping[str, list[dict[str, Any]]]],
+        ranked: Sequence[Mapping[str, list[RankedDocument]]],
         texts: Texts,
         folding: Folding,
     ) -> dict[str, Any]:
@@ -381,7 +394,7 @@ class Explorer:
 
 
 def _ranking(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[RankedDocument],
     evidence: set[int],
     texts: Texts,
     stored: Mapping[tuple[str, str], StoredDocument],
@@ -389,14 +402,14 @@ def _ranking(
     """Document, rank, score, messages of evidence in it: the first ranks, and those below that hold evidence."""
     found = []
     for row in rows:
-        workspace, sources = row["workspace_id"], row["source_message_ids"] or ()
-        held = (*sources, *(row["twin_message_ids"] or ()))
-        gold = [number for source in held if (number := texts.message(workspace, source)) in evidence]
-        if row["rank"] <= _DEPTH or gold:
-            number = texts.document(
-                workspace, row["document_id"], sources, row["tokens"], stored.get((workspace, row["document_id"]))
-            )
-            found.append((number, row["rank"], row["score"], list(dict.fromkeys(gold))))
+        held = texts.numbers(row.workspace_id, row.source_message_ids)
+        if row.twin_message_ids:
+            held = (*held, *texts.numbers(row.workspace_id, row.twin_message_ids))
+        gold = [] if evidence.isdisjoint(held) else list(dict.fromkeys(one for one in held if one in evidence))
+        if row.rank <= _DEPTH or gold:
+            document = row.workspace_id, row.document_id
+            number = texts.document(*document, row.source_message_ids, row.tokens, stored.get(document))
+            found.append((number, row.rank, row.score, gold))
     return found
 
 

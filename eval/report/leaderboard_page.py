@@ -91,7 +91,7 @@ def _lacking(row: BoardRow, queries: int) -> str:
 
 
 def _line(board: Leaderboard, row: BoardRow) -> Row:
-    latency = None if row.is_arm else row.run.latency_ms
+    latency = None if row.is_arm or row.run.latency_ms is None else row.run.latency_ms.get("p50_ms")
     return (
         Cell(row.name, tone="quiet" if row.is_arm else ""),
         row.rank,

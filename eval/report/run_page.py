@@ -29,7 +29,7 @@ from eval.report.run_tables import (
     timing_tables,
 )
 from eval.report.system_flow import system_flow
-from eval.run import CONFIG, read_config, read_summary, read_table
+from eval.run import CONFIG, Run
 from eval.shape import sections
 from eval.table import Cell, Measures, Row, Table, counted, means_table, sentence, titled
 from eval.tracking.entry import run_name
@@ -51,30 +51,31 @@ _MEANT = (
     "summarised: at least half of a message's words stand, in order, in a summary or a recalled document that covers "
     "it; reachable: one covers it with fewer"
 )
+_BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
+"""Headings where no summary was made."""
+_BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
+"""Headings where no summary was made."""
 _NO_SUMMARY = (
     "No summary was made here: what counts as summarised or reachable is a message of which a recalled document, "
     "mostly a passage, holds a part"
 )
 
 
-def run_page(
-    folder: Path, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None
-) -> ReportPage:
+def run_page(run: Run, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None) -> ReportPage:
     """A page without its explorer, which is packed into its blocks.
 
     Args:
         card: of the dataset, where it is known.
     """
-    summary = read_summary(folder)
+    summary = run.summary
     dataset = summary["dataset"]
-    config = read_config(folder) if (folder / CONFIG).is_file() else None
     shown = first_measures(summary["measures"])
     directions = columns[0].directions
     told = [
         section
         for section in (
-            _what(config, summary),
-            *conversation_sections(folder, summary),
+            _what(run.config, summary),
+            *conversation_sections(run),
             dataset_section(summary, card),
             _quality(summary, shown, directions),
             _categories(summary, shown, directions),
@@ -85,14 +86,14 @@ def run_page(
             _latency(summary),
             _others(summary),
             survived(summary),
-            configuration(folder),
+            configuration(run.folder),
         )
         if section is not None and section.parts
     ]
     return ReportPage(
         kind="run",
-        title=run_name(summary, folder, is_nested=False),
-        headline=_headline(folder, summary, shown),
+        title=run_name(summary, run.folder, is_nested=False),
+        headline=_headline(run, shown),
         sections=told,
         label=generated_label(dataset),
     )
@@ -136,9 +137,10 @@ def configuration(folder: Path) -> Section | None:
     return Section("configuration", "To repeat it", parts) if parts else None
 
 
-def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) -> list[str]:
+def _headline(run: Run, shown: Sequence[str]) -> list[str]:
+    summary = run.summary
     judged, first = summary["counts"].get("judged_queries"), next(iter(shown), None)
-    against = [f"{sentence(line)}." for line in against_controls(folder, summary)]
+    against = [f"{sentence(line)}." for line in against_controls(run)]
     if first is None or not judged:
         told = conversation_headline(summary) or against
         return told or ["No question is judged: there is nothing to say of its quality."]
@@ -150,8 +152,8 @@ def _headline(folder: Path, summary: Mapping[str, Any], shown: Sequence[str]) ->
     return [f"{first} is {entry['value']:.3f}{bounds}, over {over}.", *against]
 
 
-def _what(config: Mapping[str, Any] | None, summary: Mapping[str, Any]) -> Section | None:
-    if config is None:
+def _what(config: Mapping[str, Any], summary: Mapping[str, Any]) -> Section | None:
+    if not config:
         return Section(
             "system", "What was run", [Notes(["The folder has no config.yaml: nothing is known of the system."])]
         )
@@ -184,36 +186,29 @@ def _quality(summary: Mapping[str, Any], shown: Sequence[str], directions: Mappi
     if not summary["counts"].get("judged_queries") or not shown:
         return None
     arms: dict[str, Measures] = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
-    first = shown[0]
-    rows = _intervals(arms, first)
-    table = _table(
-        f"Means over judged questions; below each its {summary['interval']['confidence']:.0%} bootstrap interval",
-        "arm", arms, shown, directions,
-    )  # fmt: skip
-    figure = Figure(
-        f"{first} of the system and of its control arms",
-        intervals(rows, f"{first} by arm; the table below tells the numbers"),
-    )
+    caption = f"Means over judged questions; below each its {summary['interval']['confidence']:.0%} bootstrap interval"
+    figure = _intervals(f"{shown[0]} of the system and of its control arms", arms, shown[0])
     lead = "Control arms rank the very same documents: random and last n are the floor, oracle is the ceiling."
-    return Section("quality", "How good it is", [figure, table], lead)
+    return Section("quality", "How good it is", [figure, _table(caption, "arm", arms, shown, directions)], lead)
 
 
 def _categories(summary: Mapping[str, Any], shown: Sequence[str], directions: Mapping[str, str]) -> Section | None:
     groups = summary.get("categories") or {}
     if not groups or not shown:
         return None
-    first = shown[0]
-    figure = intervals(_intervals(groups, first, own=None), f"{first} by category; the table below tells the numbers")
+    figure = _intervals(f"{shown[0]} by category", groups, shown[0])
     table = _table("The system's means, by category", "category", groups, shown, directions)
-    return Section("categories", "By kind of question", [Figure(f"{first} by category", figure), table])
+    return Section("categories", "By kind of question", [figure, table])
 
 
-def _intervals(rows: Mapping[str, Measures], measure: str, own: str | None = SYSTEM_ARM) -> list[Interval]:
-    return [
-        Interval(label, entry["value"], entry["low"], entry["high"], own is None or label == own)
+def _intervals(words: str, rows: Mapping[str, Measures], measure: str) -> Figure:
+    """A dot and a whisker for each row; the system's own, where there is one, stands out."""
+    drawn = [
+        Interval(label, entry["value"], entry["low"], entry["high"], label == SYSTEM_ARM or SYSTEM_ARM not in rows)
         for label, measures in rows.items()
         if (entry := measures.get(measure)) is not None and entry["value"] is not None
     ]
+    return Figure(words, intervals(drawn, f"{words}; the table below tells the numbers"))
 
 
 def _table(
@@ -303,15 +298,15 @@ def _others(summary: Mapping[str, Any]) -> Section | None:
     return Section("others", "What else was measured", parts) if parts else None
 
 
-def conversation_sections(folder: Path, summary: Mapping[str, Any]) -> list[Section]:
+def conversation_sections(run: Run) -> list[Section]:
     """One of each such measure: its curve over budgets, means of every arm; of facts also by compaction and kind."""
     found = []
-    for name, arms in of_conversations(summary).items():
+    for name, arms in of_conversations(run.summary).items():
         table = conversations_table("arm@budget", arms)
         means = replace(table, caption="Means over conversations, with their intervals")
         parts: list[Part] = [_budget_curve(arms, _FIRST[name]), means]
         if name == "survival":
-            parts += _of_facts(read_table(folder / "survival.parquet"))
+            parts += _of_facts(run.frame("survival"))
         found.append(Section(name, _TITLES[name], parts, _LEADS[name]))
     return found
 
@@ -444,8 +439,10 @@ def contexts_section(summary: Mapping[str, Any]) -> Section | None:
         told = [] if are_in_question(summary) else [f"{sentence(UNCHANGED)}."]
         parts.append(Notes([*told, f"{sentence(_MEANT)}.", *([] if done.get("summaries") else [f"{_NO_SUMMARY}."])]))
         parts.append(_curve(measures, budgets))
-    if (table := contexts_table(summary)) is not None:
-        parts.append(replace(table, caption="By budget, in the assembly's own tokens"))
+    if (table := contexts_table(summary, is_whole=True)) is not None:
+        named = {} if done.get("summaries") else _BY_DOCUMENTS
+        columns = [replace(one, title=named.get(one.title, one.title)) for one in table.columns]
+        parts.append(replace(table, columns=columns, caption="By budget, in the assembly's own tokens"))
     if done.get("summaries"):
         parts.append(Facts([(name.replace("_", " "), _plain(value)) for name, value in done.items()]))
     return Section("contexts", "What a model would be shown", parts) if parts else None

@@ -269,7 +269,11 @@ def _datasets(results: Sequence[PointResult], card: Card | None) -> Section | No
         if result.summary is not None:
             asked.setdefault(result.summary["dataset"]["digest"], result.summary)
     sections = [dataset_section(one, card if len(asked) == 1 else None) for one in asked.values()]
-    return Section("dataset", sections[0].title, [part for one in sections for part in one.parts]) if sections else None
+    return (
+        Section("dataset", "What they were asked", [part for one in sections for part in one.parts])
+        if sections
+        else None
+    )
 
 
 def _failures(results: Sequence[PointResult]) -> Section | None:

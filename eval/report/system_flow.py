@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from eval.configuration import by_class, leaves
 from eval.report.page import Flow, Step
-from eval.run import by_class, leaves
 
 _WRITING = ("extraction", "annotation", "admission", "deduplication")
 _INDEXES = ("embedder", "vector_index", "text_index")
@@ -17,6 +17,8 @@ _TRANSPORT = "transport"
 _OFF = re.compile(r"\.(none\.\w+|No[A-Z]\w+|NothingAuthored|AdmitAll|KeepAll)$")
 """The classes of the choices `none`; those of older runs stand in modules of this name."""
 _SETTINGS_SHOWN = 5
+_ABSENT = "—"
+"""Of a key that one of two configurations lacks."""
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 """Where a word of a class name begins; an abbreviation at its end (`MiniLM`) is part of the word before it."""
 
@@ -72,14 +74,14 @@ def differing(
         values = [side.get(key, _ABSENT) for side in sides]
         if (
             values[0] == values[1]
-            or all(one is None or one is _ABSENT for one in values)
+            or all(one in (None, _ABSENT) for one in values)
             or any(key.startswith(prefix) for prefix in replaced)
         ):
             continue
         if key.endswith(f".{_TARGET}"):
             replaced.append(key.removesuffix(_TARGET))
             key = key.removesuffix(f".{_TARGET}")
-            values = [value if value is _ABSENT else _name({_TARGET: value}) for value in values]
+            values = [value if value == _ABSENT else _name({_TARGET: value}) for value in values]
         told = _written(values[0]), _written(values[1])
         own = ".".join(key.split(".")[-2:])
         if not any(
@@ -87,14 +89,6 @@ def differing(
         ):
             found[key] = told
     return [(key, *told) for key, told in found.items()]
-
-
-class _Absent:
-    def __str__(self) -> str:
-        return "—"
-
-
-_ABSENT = _Absent()
 
 
 def _steps(config: Mapping[str, Any], roles: Sequence[str]) -> list[Step]:

@@ -1,8 +1,10 @@
-"""The pages of `lcm serve`: a list of what lies below a folder, its pages, comparisons of two, stores, judging."""
+"""The pages of `lcm serve`: a list of what lies below a folder, its pages, comparisons of two, stores, judging, and a
+search for questions over all runs."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from importlib import resources
 from pathlib import Path
@@ -18,12 +20,62 @@ from eval.judging import page as judging_page
 from eval.judging.page import Judging
 from eval.loopback import CSP
 from eval.report.page import PAGE
-from eval.serving.question_search import QuestionSearch
-from eval.serving.shelf import HEADLINE, KINDS, Shelf, grouped
+from eval.run import read_table
+from eval.serving.shelf import HEADLINE, KINDS, Shelf, Shelved, grouped
+from eval.table import Column, Table
 from lcm.context.recall.grep import minute, one_line
 from lcm.context.recall.reader import DescribedFile, DescribedMessage, DescribedSummary, Reader
 from lcm.encoding import well_formed
 from lcm.errors import LcmError
+
+SHOWN = 100
+_COLUMNS = ("query_id", "workspace_id", "category", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundQuestion:
+    """A question of a dataset, and the runs that answered it."""
+
+    query_id: str
+    workspace_id: str
+    category: str
+    text: str
+    dataset: str
+    runs: tuple[Shelved, ...]
+
+
+class QuestionSearch:
+    """Over what runs were asked; the questions of a dataset are read once."""
+
+    def __init__(self) -> None:
+        self._questions: dict[str, list[tuple[str, ...]]] = {}
+        """Digest of the dataset -> rows of `_COLUMNS`."""
+
+    def found(self, words: str, runs: Sequence[Shelved]) -> tuple[list[FoundQuestion], int]:
+        """The first `SHOWN` questions that hold every word, and how many there are."""
+        wanted = words.lower().split()
+        all_of = [one for one in self._all(runs) if all(word in one.text.lower() for word in wanted)]
+        return all_of[:SHOWN], len(all_of)
+
+    def _all(self, runs: Sequence[Shelved]) -> Iterator[FoundQuestion]:
+        by_digest: dict[str, list[Shelved]] = {}
+        for run in runs:
+            by_digest.setdefault(str(run.summary["dataset"]["digest"]), []).append(run)
+        for digest, asked in by_digest.items():
+            for query_id, workspace_id, category, text in self._rows(digest, asked):
+                yield FoundQuestion(query_id, workspace_id, category, text, asked[0].dataset, tuple(asked))
+
+    def _rows(self, digest: str, runs: Sequence[Shelved]) -> list[tuple[str, ...]]:
+        if digest not in self._questions:
+            for run in runs:
+                try:
+                    table = read_table(run.path / "queries.parquet", _COLUMNS)
+                except LcmError:  # the page of that run says so; another may be whole
+                    continue
+                self._questions[digest] = [tuple(cell or "" for cell in row) for row in table.iter_rows()]
+                break
+        return self._questions.get(digest, [])
+
 
 _ALONE = (
     "sandbox allow-scripts allow-downloads allow-popups; default-src 'none'; script-src 'unsafe-inline'; "
@@ -124,9 +176,11 @@ class Browser:
             found = reader.grep(words, limit=_HITS) if words else None
         notes = list(found.notes) if found else []
         hits = [] if found is None else [*map(_summary_hit, found.summaries), *map(_message_hit, found.messages)]
-        return self._shown(
-            "store.html", up="../", one=one, words=words, conversations=conversations, hits=hits, notes=notes
+        told = Table(
+            [Column(name.replace("_", " ")) for name in (conversations[0] if conversations else ())],
+            [["" if cell is None else str(cell) for cell in row.values()] for row in conversations],
         )
+        return self._shown("store.html", up="../", one=one, words=words, conversations=told, hits=hits, notes=notes)
 
     def _item(self, request: Request) -> Response:
         one, item = self._shelf.named(request.path_params["key"]), str(request.path_params["item"])

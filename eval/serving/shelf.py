@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval.run import CONFIG, SUMMARY, leaves, point_record, read_config, read_summary
+from eval.configuration import leaves
+from eval.run import SUMMARY, Run, point_record, read_summary
 from eval.tracking.entry import run_name
 from lcm.errors import LcmError
 from lcm.given import opened_as_is
@@ -198,7 +199,7 @@ def _shelved(root: Path, path: Path, changed_ns: int) -> Shelved:
     try:
         summary = read_summary(folder)
         kind = str(summary.get("kind", "run"))
-        settings = read_config(folder) if kind == "run" and (folder / CONFIG).is_file() else {}
+        settings = Run(folder).config if kind == "run" else {}
         set_to = [f"{key}={value}" for key, value in leaves(settings)]
     except (LcmError, RecursionError) as error:  # a YAML may hold itself
         return Shelved("run", name, folder, changed_at, words=name.lower(), damage=str(error))

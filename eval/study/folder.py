@@ -3,19 +3,18 @@
 import json
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from optuna.trial import TrialState
 
 from eval.dataset.dataset import generated_label
 from eval.run import CONFIG, commit, write_frame, write_summary
 from eval.study.queue import ERROR, STOPPED_AT
 from eval.study.report import CONFIG_HASH, IMPORTANCE_FROM, SAME_AS, SECONDS, STATES, StudyReport, Worth
-from eval.study.selection import FinishedTrial
+from eval.table import Column, Table, titled
 from eval.tracking.entry import dataset_tags
 from lcm.files import write_text
 
@@ -24,69 +23,83 @@ _TRIALS_SHOWN, _MEASURES_SHOWN = 10, 8
 
 
 def study_page(report: StudyReport, best: Sequence[str], plots: Sequence[str], found: Worth | None = None) -> str:
-    """Markdown.
+    """The study as Markdown; `study_parts` has the same by itself."""
+    parts = study_parts(report, best, plots, found)
+    return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in parts) + "\n"
+
+
+def study_parts(
+    report: StudyReport, best: Sequence[str] = (), plots: Sequence[str] = (), found: Worth | None = None
+) -> Iterator[str | Table]:
+    """Paragraphs of Markdown, and tables.
 
     Args:
         best: the overrides that make the picked configuration; none where they are told elsewhere.
         plots: files beside the page.
         found: what was picked against the default; None where that could not be measured, or is told elsewhere.
     """
-    environment = Environment(
-        loader=PackageLoader("eval.study", "templates"), undefined=StrictUndefined, autoescape=select_autoescape(),
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["short"] = _short
     shares = ", ".join(f"{n} at {share} of the queries" for share, n in report.stopped_at().items())
     more = {"pruned": f" ({shares})"}
-    changed = list(dict.fromkeys(name for told in report.told.values() for name in told))[:_MEASURES_SHOWN]
-    trials = _best_first(report, report.complete)[:_TRIALS_SHOWN]
-    page = environment.get_template("study.md").render(
-        report=report,
-        found=found,
-        plots=plots,
-        best=shlex.join(["lcm", "evaluate", *best]) if best else "",
-        counted=", ".join(f"{n} {name}{more.get(name, '')}" for name, n in report.counts().items() if n),
-        label=generated_label(report.dataset),
-        picked=[
-            (f"{one.direction} {one.measure}", f"{value:.4f}")
-            for one, value in zip(report.objectives, report.picked.values, strict=True)
-        ],
-        keys=[(f"`{key}`", _short(value)) for key, value in report.picked.assignment.items()],
-        held_out=[
-            (
-                row.fold,
-                row.queries,
-                f"trial {row.picked}",
-                *map(_exact, (row.training, row.value, row.chosen_trial_value)),
-            )
-            for row in (report.validation.folds if report.validation else ())
-        ],
-        why_nothing_is_held_out=_why_nothing_is_held_out(report),
-        front=[
-            (
-                trial.number,
-                *map(_exact, trial.values),
-                ", ".join(f"`{key}={_short(value)}`" for key, value in trial.assignment.items()),
-            )
-            for trial in _best_first(report, report.front)[:_FRONT_SHOWN]
-        ],
-        importances=[(f"`{key}`", f"{share:.3f}") for key, share in report.importances.items()],
-        why_nothing_is_important=_why_nothing_is_important(report),
-        changed=changed,
-        trials=[
-            (
-                trial.number,
-                *map(_exact, trial.values),
-                *(_told(report.told.get(trial.number, {}).get(name)) for name in changed),
-            )
-            for trial in trials
-        ],
+    told = ", ".join(f"{n} {name}{more.get(name, '')}" for name, n in report.counts().items() if n)
+    label = generated_label(report.dataset)
+    yield f"# Study {report.name}"
+    yield f"{report.dataset['name']} ({report.dataset['protocol']}); {len(report.trials)} trials: {told}."
+    if label:
+        yield f"**{label[0].upper()}{label[1:]}.**"
+    yield from _picked(report, best)
+    if found is not None:
+        yield from ("## Against the default", _listed(found.told()))
+    yield from _validation(report)
+    yield from _front(report)
+    yield from _importances(report)
+    yield from _trials(report)
+    yield from (f"![{plot.removesuffix('.png')}]({plot})" for plot in plots)
+
+
+def _picked(report: StudyReport, best: Sequence[str]) -> Iterator[str | Table]:
+    yield f"## Picked: trial {report.picked.number}"
+    yield _rule(report)
+    values = zip(report.objectives, report.picked.values, strict=True)
+    rows = [(f"{one.direction} {one.measure}", value) for one, value in values]
+    yield Table(titled("objective", ("value",), digits=4), rows)
+    set_to = [(key, _short(value)) for key, value in report.picked.assignment.items()]
+    yield Table((Column("key", "key"), Column("value")), set_to)
+    if best:
+        yield f"```\n{shlex.join(['lcm', 'evaluate', *best])}\n```"
+
+
+def _rule(report: StudyReport) -> str:
+    """By what rule the trial was picked, in words."""
+    first, *others = report.objectives
+    if not others:
+        return f"The best mean of {first.measure} over all queries."
+    steps = [f"the best by {report.objectives[-1].measure}"]
+    steps += [f"within {one.within:g} of the best by {one.measure}" for one in reversed(report.objectives[:-1])]
+    return f"Of the Pareto front: {', of those '.join(steps)}."
+
+
+def _validation(report: StudyReport) -> Iterator[str | Table]:
+    found = report.validation
+    measure = report.objectives[0].measure
+    yield "## Cross-validated"
+    if found is None:
+        yield f"There is none: {_why_nothing_is_held_out(report)}."
+        return
+    rivals = "1 other is" if found.rivals == 1 else f"{found.rivals} others are"
+    yield (
+        f"Each fold in turn had no say: the trial that the others pick is judged by it. {measure} is then "
+        f"**{found.estimate:.4f}** (standard deviation over {len(found.folds)} folds {found.spread:.4f}), where the "
+        f"picked trial's own mean is {found.in_sample:.4f}: an optimism of {found.optimism:+.4f}. "
+        f"{found.agreement} of {len(found.folds)} times the same trial was picked; {rivals} within "
+        "one standard error of the best."
     )
-    return page.rstrip() + "\n"
-
-
-def _best_first(report: StudyReport, trials: Sequence[FinishedTrial]) -> list[FinishedTrial]:
-    return sorted(trials, key=lambda trial: -report.objectives[0].sign * trial.values[0])
+    means = ("their mean", "here", f"trial {report.picked.number} here")
+    columns = (*titled("held out", ("queries",)), Column("picked by the others"), *titled("", means, digits=4)[1:])
+    rows = [
+        (row.fold, row.queries, f"trial {row.picked}", row.training, row.value, row.chosen_trial_value)
+        for row in found.folds
+    ]
+    yield Table(columns, rows)
 
 
 def _why_nothing_is_held_out(report: StudyReport) -> str:
@@ -98,6 +111,34 @@ def _why_nothing_is_held_out(report: StudyReport) -> str:
     return f"{measure}, the first objective, judges queries of a single fold"
 
 
+def _front(report: StudyReport) -> Iterator[str | Table]:
+    if len(report.objectives) < 2:
+        return
+    yield "## Pareto front"
+    shown = sorted(report.front, key=lambda trial: -report.objectives[0].sign * trial.values[0])[:_FRONT_SHOWN]
+    if len(shown) < len(report.front):
+        yield f"The first {len(shown)} of {len(report.front)}; `study.parquet` has all."
+    columns = (*titled("trial", (one.measure for one in report.objectives), digits=4), Column("keys", "key"))
+    rows = [
+        (
+            str(trial.number),
+            *trial.values,
+            ", ".join(f"{key}={_short(value)}" for key, value in trial.assignment.items()),
+        )
+        for trial in shown
+    ]
+    yield Table(columns, rows)
+
+
+def _importances(report: StudyReport) -> Iterator[str | Table]:
+    yield f"## What {report.objectives[0].measure} depends on (PED-ANOVA, shares)"
+    if report.importances:
+        columns = (Column("key", "key"), Column("share", "number"))
+        yield Table(columns, list(report.importances.items()))
+    else:
+        yield f"It is not told: {_why_nothing_is_important(report)}."
+
+
 def _why_nothing_is_important(report: StudyReport) -> str:
     different = sum(trial.same_as is None for trial in report.complete)
     if different < IMPORTANCE_FROM:
@@ -107,12 +148,29 @@ def _why_nothing_is_important(report: StudyReport) -> str:
     return "all trials are equally good"
 
 
-def _told(value: float | None) -> str:
-    return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.3f}"
+def _trials(report: StudyReport) -> Iterator[str | Table]:
+    """The best trials, by the measures that what is searched changes."""
+    names = list(dict.fromkeys(name for told in report.told.values() for name in told))[:_MEASURES_SHOWN]
+    if names:
+        yield "## What the trials changed"
+        best = sorted(report.complete, key=lambda trial: -report.objectives[0].sign * trial.values[0])[:_TRIALS_SHOWN]
+        if len(best) < len(report.complete):
+            yield f"The best {len(best)} of {len(report.complete)}; `study.parquet` has all."
+        columns = (
+            *titled("trial", (one.measure for one in report.objectives), digits=4),
+            *(Column(name, "number") for name in names),
+        )
+        rows = [
+            (str(trial.number), *trial.values, *(report.told.get(trial.number, {}).get(name) for name in names))
+            for trial in best
+        ]
+        yield Table(columns, rows)
+    if report.notes:
+        yield _listed(report.notes)
 
 
-def _exact(value: float) -> str:
-    return f"{value:.4f}"
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _short(value: object) -> str:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from eval.cache.fingerprint import Unidentified, content_of, libraries, source_digest
+from eval.configuration import config_hash
 from eval.external.session import is_fault
-from eval.run import POINT, SUMMARY, config_hash, read_summary
+from eval.run import POINT, SUMMARY, read_summary
 from lcm.consent import is_trusted
 from lcm.derived import SUM, SUMS, changed_in, sealed, unsealed
 from lcm.errors import LcmError

@@ -20,7 +20,7 @@ import polars as pl
 from eval.dataset.dataset import Dataset
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retrieval import judged_queries, workspace_of_query
-from eval.run import read_table
+from eval.run import Run
 from eval.study.settings import Objective
 from lcm.errors import LcmError
 
@@ -162,8 +162,8 @@ class FinishedTrial:
 
 def values_by_query(folder: Path) -> pl.DataFrame:
     """What a run found for each query: rows workspace_id, query_id, measure, value."""
-    asked = read_table(folder / "queries.parquet", ["query_id", "workspace_id"])
-    values = read_table(folder / "per_query.parquet").filter(arm=SYSTEM_ARM)
+    run = Run(folder)
+    asked, values = run.frame("queries", ["query_id", "workspace_id"]), run.frame("per_query").filter(arm=SYSTEM_ARM)
     return values.join(asked, on="query_id", how="left", maintain_order="left").select(
         "workspace_id", "query_id", "measure", "value"
     )

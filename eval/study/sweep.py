@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from eval.run import BEGAN, SUMMARY, commit, directions, read_summary, read_table, write_frame, write_summary
+from eval.run import BEGAN, SUMMARY, Run, commit, read_summary, read_table, write_frame, write_summary
 from eval.study.gain import PAIRED, Gain, not_taken
 from eval.study.gain import markdown as gain_markdown
 from eval.study.results import (
@@ -298,15 +298,15 @@ def read_points(folder: Path) -> list[PointResult]:
     results = []
     for number, point in enumerate(told):
         kept = point_of(folder, point["folder"])
-        summary = read_summary(kept) if point["error"] is None and (kept / SUMMARY).is_file() else None
+        run = Run(kept) if point["error"] is None and (kept / SUMMARY).is_file() else None
         results.append(
             PointResult(
                 point["folder"],
                 point["label"],
                 {key: str(table[key][number]) for key in _swept(point["label"]) if key in table.columns},
-                summary,
+                run.summary if run else None,
                 point["error"],
-                directions(kept) if summary else {},
+                run.directions if run else {},
             )
         )
     return results

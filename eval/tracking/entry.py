@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eval.configuration import leaves
 from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, WHOLE, kind_of
 from eval.measures.retrieval import DEFAULT_NAMES
-from eval.run import leaves, point_record, read_config
+from eval.run import Run, point_record
 from eval.shape import sections
 from eval.table import written
 from lcm.encoding import well_formed
@@ -154,8 +155,10 @@ def params(folder: Path, summary: Mapping[str, Any]) -> Iterator[tuple[str, str]
     """What of a run's configuration is not the default, or what another kind names under `params`. Of a run that does
     not say what differs: all settings, one parameter a leaf."""
     told = summary.get("params", summary.get("changed"))
-    settings = leaves(read_config(folder)) if told is None else told.items()
-    for key, value in settings:
+    if told is None:
+        config = Run(folder).config
+        told = dict(leaves(config)) if config else {}
+    for key, value in told.items():
         yield redacted(_UNNAMEABLE.sub("_", metric_name(key))), redacted(str(value))[:_LONGEST_PARAM]
 
 

@@ -167,13 +167,10 @@ class Mlflow:
     def _refusals_told(self, remedy: str) -> Iterator[None]:
         """What MLflow does not take is a `TrackingError` of one line that ends in a remedy."""
         place.quieten(self.timeout_s)
-        import mlflow.exceptions  # here, because importing MLflow takes over a second
-        from alembic.util import CommandError
-        from sqlalchemy.exc import SQLAlchemyError
-
+        refused: tuple[type[Exception], ...] = (*place.complaints(), ImportError)
         try:
             yield
-        except (mlflow.exceptions.MlflowException, SQLAlchemyError, CommandError, ImportError, OSError) as err:
+        except refused as err:
             reason = place.reason_of(err, self._database)
             raise TrackingError(
                 f"tracking.uri={self.address}: MLflow did not take the run ({reason}); {remedy}"

@@ -117,6 +117,15 @@ def _make_tables(new: Path) -> None:
     MlflowClient(tracking_uri=f"{SQLITE}{new.absolute()}").get_experiment("0")
 
 
+def complaints() -> tuple[type[Exception], ...]:
+    """What MLflow raises where it does not take something, or give it. Importing it takes over a second."""
+    from alembic.util import CommandError
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return MlflowException, SQLAlchemyError, CommandError, OSError
+
+
 def reason_of(error: BaseException, database: Path | None = None) -> str:
     """On one line; what a database refuses with its path and a remedy, which MLflow tells with the statement alone."""
     if is_silence(error):

@@ -11,7 +11,7 @@ from typing import Any
 
 from eval.run import SUMMARY
 from eval.tracking.mlflow_log import receipts_of
-from eval.tracking.place import SQLITE, place_of, quieten, reason_of, whole_uri
+from eval.tracking.place import complaints, database_of, place_of, quieten, reason_of, whole_uri
 from lcm.errors import LcmError
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
@@ -84,7 +84,7 @@ def run_of_alias(uri: str, name: str, alias: str) -> str:
     return str(version.run_id)
 
 
-def register(uri: str, name: str, run_id: str, description: str = "", tags: Mapping[str, str] | None = None) -> str:
+def register(uri: str, name: str, run_id: str, tags: Mapping[str, str] | None = None) -> str:
     """Make a run the next version of a registered name.
 
     Returns:
@@ -105,9 +105,7 @@ def register(uri: str, name: str, run_id: str, description: str = "", tags: Mapp
         known = [found for found in client.search_model_versions(f"name = '{name}'") if found.run_id == run_id]
         if known:
             return str(min(known, key=lambda found: int(found.version)).version)
-        made = client.create_model_version(
-            name, source=source, run_id=run_id, tags=dict(tags or {}), description=description
-        )
+        made = client.create_model_version(name, source=source, run_id=run_id, tags=dict(tags or {}))
     return str(made.version)
 
 
@@ -145,14 +143,12 @@ def attach(uri: str, run_id: str, folder: Path, place: str) -> None:
 def _client(uri: str, wanted: str) -> Iterator[Any]:
     """A client of a place that exists; what it refuses becomes one line that names the place and what was wanted."""
     quieten()
-    if uri.startswith(SQLITE) and not (path := Path(uri.removeprefix(SQLITE))).is_file():
+    if (path := database_of(uri)) is not None and not path.is_file():
         raise LcmError(f"{wanted}: tracking.uri={uri}: no such file {path}; name the database that runs were logged to")
-    from alembic.util import CommandError
-    from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
-    from sqlalchemy.exc import SQLAlchemyError
 
+    refused = complaints()
     try:
         yield MlflowClient(tracking_uri=whole_uri(uri), registry_uri=whole_uri(uri))
-    except (MlflowException, SQLAlchemyError, CommandError, OSError) as error:
+    except refused as error:
         raise LcmError(f"tracking.uri={uri}: {wanted}: {reason_of(error)}") from error

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from eval.run import CONFIG, config_hash, leaves, write_json, write_summary
+from eval.configuration import config_hash, leaves
+from eval.run import CONFIG, write_json, write_summary
 from lcm.errors import LcmError
 from lcm.files import write_text
 from lcm.plugins.settings.tables import ABSENT, VERSIONS, Table, at

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from omegaconf import DictConfig, OmegaConf
 
+from eval.configuration import renamed
 from lcm import consent
 from lcm.encoding import from_yaml
 from lcm.errors import LcmError
@@ -81,12 +82,7 @@ def _today(target: str) -> str:
 
 def today(node: Any) -> Any:
     """Plain data, each component in it named as it is today."""
-    if isinstance(node, dict):
-        return {
-            name: _today(inner) if name == TARGET and isinstance(inner, str) else today(inner)
-            for name, inner in node.items()
-        }
-    return [today(inner) for inner in node] if isinstance(node, list) else node
+    return renamed(node, _today)
 
 
 def refusals(node: Any, key: str) -> Iterator[tuple[str, str]]:

@@ -17,16 +17,17 @@ from omegaconf import DictConfig
 
 from eval.cache.loaded import loaded
 from eval.cache.stage_cache import StageCache
+from eval.configuration import config_hash
 from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset, DatasetLoader
 from eval.executor import Executor, NoExecutor, shared_out
 from eval.experiment.distributed import refuse_timing
 from eval.experiment.experiment import Experiment, Progress
 from eval.experiment.outcome import write_run
-from eval.experiment.workspace import WorkspaceEvaluator, refuse_unmeasured
+from eval.experiment.workspace import Times, WorkspaceEvaluator, refuse_unmeasured
 from eval.external.ranking import External
 from eval.replay.haystack import Haystack
-from eval.run import POINT, Run, config_hash
+from eval.run import POINT, Run
 from eval.study.point import PointFolder
 from lcm.errors import LcmError
 from lcm.faults import MachineFaultError, is_of_machine
@@ -78,18 +79,19 @@ def evaluated(
     parts: Mapping[str, Any] | None = None,
     overrides: Sequence[str] = (),
     plain: Mapping[str, Any] | None = None,
+    times: Times | None = None,
 ) -> dict[str, Any]:
     """Run what a configuration describes and write its folder; returns the summary, as `read_summary` gives it.
 
     Args:
         overrides: of which it was composed.
         plain: the configuration resolved, where that was done before, for it takes as long as ranking.
-        show, dataset, parts: as those of `measured` and `experiment_of`.
+        show, dataset, parts, times: as those of `measured` and `experiment_of`.
     Raises:
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
     Run.begin(folder)
-    return measured(config, experiment_of(config, dataset, parts), folder, show, overrides, plain)
+    return measured(config, experiment_of(config, dataset, parts, times), folder, show, overrides, plain)
 
 
 def measured(
@@ -114,7 +116,10 @@ def measured(
 
 
 def experiment_of(
-    config: DictConfig, dataset: Dataset | None = None, parts: Mapping[str, Any] | None = None
+    config: DictConfig,
+    dataset: Dataset | None = None,
+    parts: Mapping[str, Any] | None = None,
+    times: Times | None = None,
 ) -> Experiment:
     """The experiment that a configuration describes.
 
@@ -122,6 +127,7 @@ def experiment_of(
         config: composed.
         dataset: loaded before; None = as the configuration says. It is laid out and judged as the configuration says.
         parts: built before; None = as the configuration says.
+        times: of the points before this one in its process, which takes over those of the same work.
     """
     parts = parts or parts_of(config)
     system, stages = _system(config, parts)
@@ -133,6 +139,7 @@ def experiment_of(
         measures=parts["measures"],
         arms=parts["arms"] or {},
         cache=stages,
+        times=times,
     )
     return Experiment(evaluator, parts["means"], parts["executor"])
 
@@ -279,13 +286,14 @@ def _alone(point: Point) -> Point:
 
 def _run_each(datasets: Mapping[str, Dataset], show: Progress, jobs: Sequence[PointJob]) -> Iterator[_PointEnd]:
     """Run the points that one process has been given, each whole."""
+    times: Times = {}
     for job in jobs:
         with _place_of(job) as folder:
             reason = None
             try:
                 point = job.point
                 dataset = datasets[point.dataset]
-                evaluated(point.config, folder, show, dataset, point.parts, point.overrides, point.plain)
+                evaluated(point.config, folder, show, dataset, point.parts, point.overrides, point.plain, times)
             except Exception as error:  # told of this point: the others may be sound
                 reason = reason_of(error)
             yield _PointEnd(reason, None if folder == job.folder else _files(folder))

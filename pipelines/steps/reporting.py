@@ -12,12 +12,12 @@ from eval.comparison.report import read_comparison
 from eval.dataset.card import Card
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
+from eval.measures.names import SYSTEM_ARM
 from eval.regression.report import read_regression
 from eval.report.comparison_page import comparison_page, regression_page
 from eval.report.explorer import Explorer, Texts
-from eval.report.insight import Insight, insight_of
 from eval.report.page import PAGE, ReportPage, write_page
-from eval.report.ranking import ShownRanking, columns_of_run, queries_of
+from eval.report.ranking import Insight, ShownRanking, columns_of_run, insight_of, queries_of
 from eval.report.run_page import about, run_page
 from eval.report.study_page import study_page, sweep_page
 from eval.run import Run, read_summary
@@ -26,10 +26,10 @@ from eval.study.settings import DEFAULT, TRIAL_FOLDERS
 from eval.study.sweep import point_of, read_points
 from eval.table import counted
 from lcm.errors import LcmError
+from lcm.files import from_here
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
 from pipelines.steps.runs import config_of, dataset_of_run, repeated_run
-from pipelines.views.output import from_here
 
 _log = logging.getLogger(__name__)
 _MOST_TEXT = 12 << 20
@@ -103,15 +103,16 @@ class Reporter:
         baseline = comparison.baseline.side
         others = [one.side for one in comparison.standings if not one.is_baseline]
         columns, queries, notes = self._sides([*others[:1], baseline, *others[1:]])
-        page = comparison_page(comparison, columns, queries, _card(baseline.folder))
-        self._explore(page, baseline.folder, columns, queries, notes)
+        page = comparison_page(comparison, columns, queries, _card(baseline))
+        self._explore(page, baseline, columns, queries, notes)
         return page
 
     def _of_run(self, folder: Path) -> ReportPage:
-        insight, notes = self._insight(folder)
-        columns, queries = columns_of_run(folder, "system", insight), queries_of(folder)
-        page = run_page(folder, columns, queries, _card(folder))
-        self._explore(page, folder, columns, queries, notes)
+        run = Run.open(folder, SYSTEM_ARM)
+        insight, notes = self._insight(run)
+        columns, queries = columns_of_run(run, insight), queries_of(run)
+        page = run_page(run, columns, queries, _card(run))
+        self._explore(page, run, columns, queries, notes)
         return page
 
     def _of_comparison(self, folder: Path) -> ReportPage:
@@ -120,13 +121,13 @@ class Reporter:
     def _of_regression(self, folder: Path) -> ReportPage:
         found = read_regression(folder)
         columns, queries, notes = self._sides([found.candidate, found.baseline])
-        page = regression_page(found, columns, queries, _card(found.baseline.folder))
-        self._explore(page, found.baseline.folder, columns, queries, notes)
+        page = regression_page(found, columns, queries, _card(found.baseline))
+        self._explore(page, found.baseline, columns, queries, notes)
         return page
 
     def _of_sweep(self, folder: Path) -> ReportPage:
         results, summary = read_points(folder), read_summary(folder)
-        first = next((point_of(folder, one.name) for one in results if one.summary is not None), None)
+        first = next((Run(point_of(folder, one.name)) for one in results if one.summary is not None), None)
         page = sweep_page(folder, results, compared_by(results), None if first is None else _card(first))
         best = summary.get("best")
         if best:
@@ -138,7 +139,7 @@ class Reporter:
             named = {**named, **{one.name: one.label for one in others if one.name not in named}}
             if best["is_default"] and best["folder"] == best["baseline"]:
                 named[best["folder"]] = f"{best['label']} (the default)"
-            self._explore_points({label: point_of(folder, name) for name, label in named.items()}, page)
+            self._explore_points([Run(point_of(folder, name), label) for name, label in named.items()], page)
         return page
 
     def _of_study(self, folder: Path) -> ReportPage:
@@ -146,41 +147,38 @@ class Reporter:
         summary = read_summary(folder)
         best = summary.get("best")
         names = dict.fromkeys([best["folder"], best["baseline"]] if best else [summary["tags"]["best_trial"]])
-        labels = {
-            name if name == DEFAULT else f"trial {name}": point_of(folder / TRIAL_FOLDERS, name) for name in names
-        }
-        self._explore_points(labels, page)
+        trials = folder / TRIAL_FOLDERS
+        runs = [Run(point_of(trials, name), name if name == DEFAULT else f"trial {name}") for name in names]
+        self._explore_points(runs, page)
         return page
 
-    def _explore_points(self, folders: Mapping[str, Path], page: ReportPage) -> None:
+    def _explore_points(self, runs: Sequence[Run], page: ReportPage) -> None:
         """The explorer of points that were asked the same: what was chosen, then what it is held against, then
         others, as many as a page may hold."""
-        there = {name: folder for name, folder in folders.items() if (folder / "per_query.parquet").is_file()}
+        there = list({run.name: run for run in runs if (run.folder / "per_query.parquet").is_file()}.values())
         if not there:
             return
-        first = next(iter(there.values()))
-        digest = read_summary(first)["dataset"]["digest"]
-        alike = {name: one for name, one in there.items() if read_summary(one)["dataset"]["digest"] == digest}
-        shown = dict(list(alike.items())[:_MOST_POINTS])
+        digest = there[0].summary["dataset"]["digest"]
+        alike = [run for run in there if run.summary["dataset"]["digest"] == digest]
         notes = []
-        if more := len(alike) - len(shown):
+        if more := len(alike[_MOST_POINTS:]):
             notes.append(f"{counted(more, 'more point stands', 'more points stand')} in the tables alone")
         if other := len(there) - len(alike):
             notes.append(f"{counted(other, 'point was', 'points were')} asked another dataset: each has its own page")
-        columns = [columns_of_run(folder, name, with_arms=False)[0] for name, folder in shown.items()]
-        self._explore(page, first, columns, queries_of(first), notes)
+        columns = [columns_of_run(run, with_arms=False)[0] for run in alike[:_MOST_POINTS]]
+        self._explore(page, there[0], columns, queries_of(there[0]), notes)
 
     def _sides(self, sides: Sequence[Run]) -> tuple[list[ShownRanking], pl.DataFrame, list[str]]:
         """The rankings of the sides, over the questions that all of them were asked."""
         columns, notes = [], []
         for side in sides[:_MOST_SIDES]:
-            insight, told = self._insight(side.folder)
-            columns.append(columns_of_run(side.folder, side.name, insight, with_arms=False)[0])
+            insight, told = self._insight(side)
+            columns.append(columns_of_run(side, insight, with_arms=False)[0])
             notes += told
         if len(sides) > _MOST_SIDES:
             more = len(sides) - _MOST_SIDES
             notes.append(f"{counted(more, 'more side stands', 'more sides stand')} in the tables alone")
-        queries = queries_of(sides[0].folder)
+        queries = queries_of(sides[0])
         for side in sides[1:]:
             queries = queries.join(side.queries.select("query_id"), on="query_id", how="semi", maintain_order="left")
         return columns, queries, list(dict.fromkeys(notes))
@@ -188,7 +186,7 @@ class Reporter:
     def _explore(
         self,
         page: ReportPage,
-        folder: Path,
+        run: Run,
         columns: Sequence[ShownRanking],
         queries: pl.DataFrame,
         notes: Sequence[str],
@@ -196,20 +194,20 @@ class Reporter:
         """Pack the explorer into a page; not where nothing was asked."""
         if queries.is_empty():
             return
-        dataset, missing = (self.dataset, "") if self.dataset is not None else dataset_at_hand(folder)
+        dataset, missing = (self.dataset, "") if self.dataset is not None else dataset_at_hand(run)
         told = [*notes, *([missing] if missing else [])]
         if any(column.ranking.is_empty() for column in columns):
             told.append("a folder holds no run.parquet: what it ranked is not at hand")
-        explorer = Explorer(queries, columns, about(read_summary(folder)), told)
+        explorer = Explorer(queries, columns, about(run.summary), told)
         explorer.pack(page.blocks, Texts(dataset, _MOST_TEXT))
 
-    def _insight(self, folder: Path) -> tuple[Insight | None, list[str]]:
+    def _insight(self, run: Run) -> tuple[Insight | None, list[str]]:
         """What lies behind a run's rankings, or why that is not told."""
         if not self.asks_memories:
             return None, [_IS_BRIEF]
         try:
-            run = repeated_run(folder)
-            evaluator = run.experiment.evaluator
+            again = repeated_run(run.folder)
+            evaluator = again.experiment.evaluator
             asked, total = 0, len(evaluator.dataset.queries)
 
             def progress(queries: int) -> None:
@@ -217,23 +215,23 @@ class Reporter:
                 asked += queries
                 self.show("looking into", asked, total)
 
-            return insight_of(evaluator, progress, run.require_same), []
+            return insight_of(evaluator, progress, again.require_same), []
         except (LcmError, ValueError, OSError) as error:
             return None, [f"how every stage treated the evidence is not told: {error}"]
 
 
-def dataset_at_hand(folder: Path) -> tuple[Dataset | None, str]:
+def dataset_at_hand(run: Run) -> tuple[Dataset | None, str]:
     """The dataset of a run, loaded anew, or why it is not at hand."""
     try:
-        return dataset_of_run(Run(folder)), ""
+        return dataset_of_run(run), ""
     except (LcmError, ValueError, OSError) as error:
         return None, f"the dataset is not at hand, so words are not shown: {error}"
 
 
-def _card(folder: Path) -> Card | None:
+def _card(run: Run) -> Card | None:
     """The card of a run's dataset, where its configuration names one that can be built."""
     try:
-        card: Card = building.build(config_of(Run(folder)), "dataset").card
+        card: Card = building.build(config_of(run), "dataset").card
     except (LcmError, ValueError, AttributeError):
         return None
     return card

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from eval.comparison.pairing import MEASURES, SETTINGS, comparable, require_same_settings
 from eval.experiment.experiment import Progress
 from eval.measures.measure import is_timing
-from eval.run import CONFIG, SUMMARY, Run, read_summary
+from eval.run import CONFIG, SUMMARY, Run, folder_kind, read_summary
 from eval.study.point import PointFolder, origin_of, point_name
 from eval.study.settings import TRIAL_FOLDERS
 from eval.study.sweep import numbered_point, point_of
@@ -159,12 +159,8 @@ def evaluated_side(name: str, overrides: Sequence[str], show: Progress) -> tuple
 def _asked(text: str, asked: SidesAsked, which: str) -> Sequence[Run | Wanted]:
     """What a word of the command names: runs, a preset, or systems that are to be evaluated."""
     path = Path(text)
-    if path.is_dir() and (path / SUMMARY).is_file():
-        summary = read_summary(path)
-        if summary.get("kind") == "sweep":
-            return _points(path, summary)
-        if summary.get("kind") == "study":
-            return _picked(path, summary)
+    if (kind := folder_kind(path)) in ("sweep", "study"):
+        return (_points if kind == "sweep" else _picked)(path, read_summary(path))
     if path.exists():
         return [_found(which, text, asked)]
     if (numbered := numbered_point(path)) is not None:
@@ -233,8 +229,7 @@ def _found(which: str, text: str, asked: SidesAsked) -> Run | Wanted:
     path = Path(text)
     if path.is_dir():
         presets = sorted({*path.glob("*.yaml"), *path.glob("**/system/*.yaml")} - {path / CONFIG})
-        is_run = (path / SUMMARY).is_file() and read_summary(path).get("kind", "run") == "run"
-        if is_run or not presets:
+        if folder_kind(path) == "run" or not presets:
             return Run(path, text)
         systems = [preset for preset in presets if preset.parent.name == "system"] or presets
         if len(systems) > 1:

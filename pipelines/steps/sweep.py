@@ -11,9 +11,11 @@ from types import TracebackType
 from filelock import FileLock, Timeout
 from omegaconf import DictConfig
 
+from eval.configuration import config_hash
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
-from eval.run import POINT, SUMMARY, config_hash, directions, point_record, read_summary
+from eval.measures.measure import timed
+from eval.run import POINT, SUMMARY, Run, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, origin_of, point_name
 from eval.study.results import PointResult, compared_by
@@ -206,6 +208,11 @@ def _notes_before(points: Sequence[Point], plugin: Table | None) -> Iterator[str
     """
     some = _with_every_value(points)
     yield from (f"note: {note}" for note in alike_notes({point.label: point.config for point in some}, READ))
+    if timing := timed(points[0].parts["measures"]):
+        yield (
+            f"note: {', '.join(timing)}: timed once for all points that differ in weights, rates and thresholds alone "
+            "(numbers with a decimal point)"
+        )
     if plugin is not None:
         plain = [point.plain for point in some]
         keys = keys_of_memory([one for point in some for one in point.label.split(" ")], plain[0])
@@ -295,7 +302,7 @@ def _result(point: Point, folder: Path, failed: Mapping[str, str], settings: Map
     summary = None if error else kept.summary()
     if summary is None and error is None:
         error = "it was not finished"
-    told = {} if summary is None else directions(kept.path)
+    told = {} if summary is None else Run(kept.path).directions
     return PointResult(point.name, redacted(point.label), settings, summary, error, told)
 
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from omegaconf import DictConfig
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from eval.configuration import config_hash
 from eval.executor import Executor, FailedItem
 from eval.experiment.experiment import Experiment
-from eval.run import SUMMARY, config_hash, read_summary
+from eval.run import SUMMARY, read_summary
 from eval.study.point import PointFolder, origin_of
 from eval.study.queue import TrialQueue, Worker, quieten
 from eval.study.report import CONFIG_HASH, SAME_AS, SECONDS, SUMS, finished

@@ -63,12 +63,6 @@ class Output:
         return {"made": str(self.place), "lines": self.lines, "tables": [one.json() for one in self.tables]}
 
 
-def from_here(place: Path) -> Path:
-    """A path as everybody is told it: relative to the current folder where it lies below that."""
-    here = Path.cwd()
-    return place.relative_to(here) if place.is_absolute() and place.is_relative_to(here) else place
-
-
 def folder_of(place: Path) -> Path | None:
     """The folder with a summary that was made, where that or a page in it is told; None where a file alone was made."""
     from eval.run import SUMMARY  # here, because `lcm --help` need not wait for it

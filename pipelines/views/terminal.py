@@ -10,9 +10,10 @@ from rich.console import Console
 from eval.table import INTERVALS, Column, Table
 from eval.tracking.tracking import Log, TrackingError
 from lcm.encoding import printable
+from lcm.files import from_here
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
-from pipelines.views.output import PipeSafeConsole, as_json, folder_of, from_here, output
+from pipelines.views.output import PipeSafeConsole, as_json, folder_of, output
 from pipelines.views.progress import working
 
 _SHOWN = 20

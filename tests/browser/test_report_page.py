@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from eval.report.explorer import Explorer, Texts
-from eval.report.insight import FoldedConversation, Insight, MessageLadder, Rung, ShownContext
 from eval.report.page import Facts, Notes, ReportPage, Section, Source, write_page
-from eval.report.ranking import ShownRanking
+from eval.report.ranking import FoldedConversation, Insight, MessageLadder, Rung, ShownContext, ShownRanking
 from eval.table import Cell, Table, titled
 from lcm.clock import parse_instant
 from lcm.records.context import Context, ContextItem

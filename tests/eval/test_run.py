@@ -13,26 +13,14 @@ import polars as pl
 import pytest
 
 from eval import run as run_module
+from eval.configuration import by_class, config_hash
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.experiment.outcome import Outcome, write_run
-from eval.experiment.served import SERVED_SCHEMA
+from eval.experiment.outcome import SERVED_SCHEMA, Outcome, write_run
 from eval.experiment.workspace import RUN_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
 from eval.measures.measure import VALUES_SCHEMA
 from eval.measures.memory import CONVERSATION_SCHEMA
-from eval.run import (
-    Run,
-    by_class,
-    commit,
-    config_hash,
-    directions,
-    read_arms,
-    read_config,
-    read_summary,
-    read_table,
-    write_frame,
-    write_text,
-)
+from eval.run import Run, commit, read_summary, read_table, write_frame, write_text
 from eval.shape import sections
 from lcm.errors import LcmError
 from lcm.store.documents import DECISION_SCHEMA
@@ -193,13 +181,13 @@ def test_control_arms_that_are_gone_are_told_and_older_folders_have_all_in_one(
 ) -> None:
     written()
     folder = tmp_path / "run"
-    assert read_arms(folder, "run").schema == pl.Schema(RUN_SCHEMA)
+    assert Run(folder).rankings.schema == pl.Schema(RUN_SCHEMA)
     (folder / "control_run.parquet").unlink()
-    assert read_arms(folder, "run", controls=False).is_empty()
+    assert Run(folder).frame("run").is_empty()
     with pytest.raises(LcmError, match=r"control_run\.parquet is damaged"):
-        read_arms(folder, "run")
+        Run(folder).rankings.clear()
     (folder / "SHA256SUMS").unlink()
-    assert read_arms(folder, "run").is_empty()
+    assert Run(folder).rankings.is_empty()
 
 
 def test_what_is_not_as_it_was_written_is_told(written: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
@@ -208,8 +196,8 @@ def test_what_is_not_as_it_was_written_is_told(written: Callable[..., dict[str, 
     folder, trusted = tmp_path / "run", []
     reads = {
         "summary.json": lambda: read_summary(folder),
-        "config.yaml": lambda: read_config(folder),
-        "per_query.parquet": lambda: directions(folder),
+        "config.yaml": lambda: Run(folder).config,
+        "per_query.parquet": lambda: Run(folder).directions,
         "queries.parquet": lambda: read_table(folder / "queries.parquet"),
     }
     for name, read in reads.items():
@@ -227,7 +215,7 @@ def test_what_is_not_as_it_was_written_is_told(written: Callable[..., dict[str, 
     assert not trusted
     (folder / "SHA256SUMS").write_bytes(b"")
     with pytest.raises(LcmError, match=r"SHA256SUMS is damaged"):
-        read_config(folder)
+        Run(folder).config.clear()
 
 
 def test_a_damaged_table_of_a_folder_without_sums_is_refused_in_one_line_or_read(tmp_path: Path) -> None:

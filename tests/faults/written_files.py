@@ -19,6 +19,7 @@ import polars as pl
 from eval.cache import stage_cache
 from eval.judging.judgements import Judgement, JudgementFile
 from eval.report.ranking import columns_of_run
+from eval.run import Run
 from lcm.language_model.replies import Recorded
 from lcm.memory.memory import Memory
 from lcm.retrieval.embedder.cache import CachedEmbedder
@@ -205,7 +206,7 @@ def compared() -> Any:
 
 def shown() -> Any:
     """What the page of a run shows of every arm."""
-    columns = columns_of_run(Path("runs/base"), "system")
+    columns = columns_of_run(Run(Path("runs/base"), "system"))
     return [(one.name, one.values.rows(), one.ranking.rows()) for one in columns]
 
 

@@ -18,7 +18,7 @@ from eval.dataset.ledger import read_ledger
 from eval.dataset.longmemeval import LongMemEval
 from eval.judging.judgements import JudgementFile
 from eval.questions.files import read_questions
-from eval.run import read_config, read_summary, read_table
+from eval.run import Run, read_summary, read_table
 from lcm import given
 from lcm.compaction.guidance.scanner import ByteScanner
 from lcm.context.authored import AuthoredFiles
@@ -75,7 +75,7 @@ OF_ANY: dict[str, Callable[[Path], object]] = {
     "Parquet": lambda path: list(rows(path)),
     "authored text": lambda path: authored(path.parent).nodes(incidents=Counter()),
     "a run's summary": lambda path: read_summary(path.parent),
-    "a run's configuration": lambda path: read_config(path.parent),
+    "a run's configuration": lambda path: Run(path.parent).config,
     "a run's table": read_table,
     "a derived file": read_derived,
 }

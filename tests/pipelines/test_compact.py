@@ -10,8 +10,8 @@ import pytest
 from filelock import FileLock
 
 from eval.batch.sources import PLAN
+from eval.configuration import config_hash
 from eval.dataset.sample import bundled_directory
-from eval.run import config_hash
 from lcm.derived import SUM, sealed
 from lcm.records.conversation import Message, Transcript
 from lcm.store.doctor import scan

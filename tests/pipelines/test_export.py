@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eval.run import config_hash
+from eval.configuration import config_hash
 from lcm.errors import LcmError
 from pipelines import export, import_preset
 from pipelines.config import building, composition

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.views.help import help_of
+from pipelines.cli import help_of
 from tests.pipelines.conftest import Lcm
 
 STAND_IN = Path(__file__).parents[1] / "support/external/stand_in.py"

@@ -8,7 +8,7 @@ import pytest
 
 from eval.comparison.comparison import against_controls
 from eval.comparison.pairing import Pairing, comparable
-from eval.run import read_summary
+from eval.run import Run, read_summary
 from eval.table import interval
 from pipelines import cli
 from tests.pipelines.conftest import QUICK
@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_arm_is_named_once_with_its_difference(run: Path) -> None:
     summary = read_summary(run)
-    told, _ = against_controls(run, summary)
+    told, _ = against_controls(Run(run))
     assert told.startswith("by recall@10 the system is ")
     own = summary["measures"]["recall@10"]["value"]
     for arm, measures in summary["arms"].items():
@@ -41,7 +41,7 @@ def test_each_arm_is_named_once_with_its_difference(run: Path) -> None:
 
 def test_an_arm_is_told_as_a_comparison_of_two_systems_would_tell_it(run: Path) -> None:
     summary = read_summary(run)
-    told, *_ = against_controls(run, {**summary, "arms": {"bm25": summary["arms"]["bm25"]}})
+    told, *_ = against_controls(Run(run, summary={**summary, "arms": {"bm25": summary["arms"]["bm25"]}}))
     system, values = comparable(run, "system"), pl.read_parquet(run / "control_per_query.parquet")
     arm = system.having("bm25", values=values.filter(arm="bm25").select("query_id", "measure", "value"))
     (row,) = Pairing().rows(arm, [system], ["recall@10"]).iter_rows(named=True)
@@ -51,8 +51,8 @@ def test_an_arm_is_told_as_a_comparison_of_two_systems_would_tell_it(run: Path) 
 
 def test_answers_have_a_line_of_their_own_and_a_run_without_arms_none(run: Path) -> None:
     summary = read_summary(run)
-    _, answers = against_controls(run, summary)
+    _, answers = against_controls(Run(run))
     assert answers.startswith("by squad_F1 the system is ")
     difference = summary["measures"]["squad_F1"]["value"] - summary["arms"]["oracle"]["squad_F1"]["value"]
     assert f"oracle {difference:+.3f} " in answers
-    assert against_controls(run, {**summary, "arms": {}}) == []
+    assert against_controls(Run(run, summary={**summary, "arms": {}})) == []

@@ -11,7 +11,7 @@ from eval.comparison.report import explained, headline, incidents, markdown, rep
 from eval.regression.regression import Regression
 from eval.run import Run
 from lcm.errors import LcmError
-from pipelines.views.comparison_table import show_comparison
+from pipelines.compare import show_comparison
 from tests.support.run_folders import side
 
 EASY_FIRST: list[float | None] = [1.0] * 20 + [0.0] * 20

@@ -19,8 +19,8 @@ from eval.study.results import PointResult, generated_labels
 from eval.study.selection import FinishedTrial
 from eval.study.settings import Objective
 from eval.study.sweep import TABLE, write_sweep
-from eval.tracking import entry as entry
-from pipelines.views.regression_table import show_regression
+from eval.tracking import entry
+from pipelines.regress import show_regression
 from pipelines.views.runs import show_points, show_run
 from tests.support.experiments import outcome
 from tests.support.run_folders import side

@@ -9,12 +9,16 @@ import polars as pl
 import pytest
 
 from eval.dataset.dataset import OPTIONS_SCHEMA, QRELS_SCHEMA, REFERENCES_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
+from eval.experiment.experiment import Experiment
 from eval.experiment.outcome import Outcome
+from eval.experiment.workspace import Times, WorkspaceEvaluator
 from eval.measures.latency import PARTS, Latency
+from eval.measures.means import Means
 from eval.measures.measure import Measure, SystemReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
+from eval.replay.bulk import Bulk
 from lcm.errors import DatasetError, LcmError
 from lcm.memory.system import System
 from lcm.protocols.retrieval import Ranker
@@ -70,6 +74,20 @@ def test_a_cutoff_that_takes_in_everything_is_flagged() -> None:
     )
     deep = run(retrieval=Retrieval(names=["recall@8"], levels=["message"]))
     assert deep.flags == ("small workspaces, by their documents: 1 of 1 no more than 8; a measure @8 can take in all",)
+
+
+def test_points_that_do_the_same_work_are_timed_once() -> None:
+    """A threshold changes what is answered, and a pool's size how much is looked at."""
+    times: Times = {}
+
+    def timing(threshold: float, size: int) -> object:
+        ranking = Ranking(Recent(pool_size=size), {"min_score": MinScore(threshold)})
+        measures = {"retrieval": Retrieval(names=["recall@1"]), "latency": Latency(queries=2)}
+        evaluator = WorkspaceEvaluator(dataset(), system(ranking=ranking), Bulk(), measures, times=times)
+        return Experiment(evaluator, Means(resamples=20)).run(lambda *_: None).timing
+
+    assert timing(0.0, 2) == timing(0.5, 2)
+    assert timing(0.0, 2) != timing(0.0, 3)
 
 
 def test_live_queries_are_timed_by_part() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from eval.experiment.facts import large_files
 from eval.experiment.flags import flags_of_contexts, flags_of_haystacks, flags_of_parts, flags_of_usage
 from eval.experiment.outcome import Outcome
+from eval.experiment.workspace import large_files
 from eval.measures.sessions import Survival
 from eval.replay.bulk import Bulk
 from eval.replay.per_turn import PerTurn

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.experiment.served import SERVED_SCHEMA, served
+from eval.experiment.outcome import SERVED_SCHEMA, served
 from eval.experiment.workspace import RUN_SCHEMA
 from eval.report.run_tables import served_lines, served_table
 

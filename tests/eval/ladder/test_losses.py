@@ -39,7 +39,7 @@ from eval.measures.means import ALL
 from eval.measures.measure import RunReading
 from eval.measures.retrieval import Retrieval
 from eval.replay.bulk import Bulk
-from eval.report.insight import Insight, MessageLadder
+from eval.report.ranking import Insight, MessageLadder
 from lcm.memory.memory import Memory
 from lcm.memory.session import SessionRules
 from lcm.memory.system import System
@@ -48,8 +48,7 @@ from lcm.records.query import Query
 from lcm.retrieval.ranking.stages.selection import Limit, NearDuplicates
 from lcm.writing.admission.amac import Amac
 from pipelines.config import building
-from pipelines.views.why_record import losses_record
-from pipelines.views.why_table import show_losses
+from pipelines.why import losses_record, show_losses
 from tests.eval.tiny import tiny
 from tests.support.composing import composed
 from tests.support.workspaces import LINES, minute, ranking, system, transcript

@@ -1,13 +1,19 @@
 """A measure of each subject is asked alike: what it reads, its values, its file, its section and its notes."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from eval.measures.measure import Measure, MemoryReading, RunReading, SystemReading
+from eval.replay.per_turn import turns
+from lcm.memory.memory import Memory
 from tests.eval.experiment.test_experiment import dataset, system
+from tests.eval.measures.test_survival import folding
 from tests.support.experiments import outcome
 
 
@@ -114,3 +120,17 @@ def test_a_measure_without_rows_cannot_be_made() -> None:
 
     with pytest.raises(TypeError, match="abstract method"):
         Nothing()  # type: ignore[abstract]
+
+
+def test_the_measure_of_the_page_on_extending_measures(root: Path) -> None:
+    page = (root / "docs" / "extending.md").read_text(encoding="utf-8")
+    (block,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Refolded" in one]
+    names: dict[str, Any] = {"dataclass": dataclass, "pl": pl, "Measure": Measure, "MemoryReading": MemoryReading}
+    exec(block, names)
+    with Memory.open(folding(), "") as memory:
+        for turn in turns(dataset().transcripts[0].messages):
+            memory.take_turn("talk", turn)
+        memory.compact(["talk"], is_forced=True)
+        reading = MemoryReading(memory, [], pl.DataFrame(), {}, dataset())
+        shares = [names["Refolded"](least=least).rows(reading).rows() for least in (0, 9)]
+    assert shares == [[("system", "talk", "refolded", 1.0)], [("system", "talk", "refolded", 0.0)]]

@@ -4,7 +4,7 @@ import polars as pl
 
 from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.explanation import best_documents
-from eval.report.insight import insight_of
+from eval.report.ranking import insight_of
 from lcm.retrieval.ranking.stages.selection import Diversity, Limit
 from pipelines.config import building
 from tests.eval.ladder.test_explanation import ALIKE

@@ -10,6 +10,7 @@ from eval.measures.measure import SystemReading
 from eval.measures.sessions import Resume, Survival
 from eval.report.page import Figure
 from eval.report.run_page import conversation_headline, conversation_sections, of_conversations
+from eval.run import Run
 from eval.table import Table
 from tests.eval.measures.test_survival import LINES, dataset, folding, values
 from tests.support.workspaces import transcript
@@ -30,7 +31,7 @@ def test_a_run_without_questions_is_told_by_what_survives(tmp_path: Path) -> Non
     own = summary["survival"]["system@500"]["retained"]["value"]
     assert line.startswith(f"Retained under 500 tokens is {own:.3f} (")
     assert "over 2 conversations; beside it: last_n " in line
-    (section,) = conversation_sections(tmp_path, summary)
+    (section,) = conversation_sections(Run(tmp_path, summary=summary))
     assert [type(part) for part in section.parts] == [Figure, Table, Table, Table, Table]
     means, cycles, by_conversation, of_kinds = (part for part in section.parts if isinstance(part, Table))
     assert [column.title for column in means.columns[:3]] == ["arm@budget", "n", "retained"]
@@ -50,7 +51,7 @@ def test_a_run_without_questions_is_told_by_what_survives(tmp_path: Path) -> Non
 def test_how_many_conversations_a_column_averages_is_told(tmp_path: Path) -> None:
     """One of two turns has no third compaction."""
     _, summary = survived(tmp_path, Survival((500,), 3))
-    (section,) = conversation_sections(tmp_path, summary)
+    (section,) = conversation_sections(Run(tmp_path, summary=summary))
     (cycles,) = (part for part in section.parts if isinstance(part, Table) and part.columns[-1].title == "3")
     assert "each column averages others" in cycles.caption
     assert cycles.texts()[-1] == ["conversations", "2", "2", "1"]
@@ -60,5 +61,5 @@ def test_where_nothing_was_mentioned_again_there_is_no_section(tmp_path: Path) -
     resume = Resume((100,), 2)
     rows = resume.rows(SystemReading(folding(), dataset(transcript(("Hello there.",)))))
     summary = {"measures": {}, "resume": resume.section(rows, Means())}
-    assert conversation_sections(tmp_path, summary) == []
+    assert conversation_sections(Run(tmp_path, summary=summary)) == []
     assert conversation_headline(summary) == []

@@ -7,8 +7,8 @@ import pytest
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
 from eval.report.explorer import Texts
-from eval.report.insight import StoredDocument
 from eval.report.page import Blocks
+from eval.report.ranking import StoredDocument
 from tests.support.workspaces import LINES, transcript
 
 SAID = transcript(LINES)

@@ -13,6 +13,7 @@ from eval.report.figure import lines
 from eval.report.page import Figure
 from eval.report.ranking import columns_of_run, queries_of, rank_curves
 from eval.report.run_page import curves, run_page
+from eval.run import Run
 from eval.table import Table
 from tests.support.run_folders import write_run_folder
 
@@ -44,15 +45,15 @@ def partly(tmp_path: Path) -> Path:
 
 
 def test_a_headline_says_over_how_many_its_mean_is_and_a_curve_ends_there(partly: Path) -> None:
-    columns, queries = columns_of_run(partly, "system"), queries_of(partly)
-    assert run_page(partly, columns, queries).headline[0] == "recall@10 is 0.667, over 3 of 4 judged questions."
+    columns, queries = columns_of_run(Run(partly, "system")), queries_of(Run(partly))
+    assert run_page(Run(partly), columns, queries).headline[0] == "recall@10 is 0.667, over 3 of 4 judged questions."
     assert rank_curves(columns, queries)["system"][-1][1] == pytest.approx(2 / 3)
 
 
 def test_curves_beside_each_other_are_over_the_questions_that_both_answered(partly: Path, tmp_path: Path) -> None:
     whole = folder(tmp_path / "whole", [1.0, 1.0, 0.0, 0.0])
-    columns = [columns_of_run(partly, "a")[0], columns_of_run(whole, "b")[0]]
-    section = curves(columns, queries_of(whole))
+    columns = [columns_of_run(Run(partly, "a"))[0], columns_of_run(Run(whole, "b"))[0]]
+    section = curves(columns, queries_of(Run(whole)))
     assert section is not None
     figure = section.parts[0]
     assert isinstance(figure, Figure)

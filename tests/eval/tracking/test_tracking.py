@@ -22,6 +22,7 @@ from sqlalchemy.exc import OperationalError
 
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.run import read_summary, times_ms, write_summary
+from eval.tracking import mlflow_log
 from eval.tracking.entry import metric_name, note
 from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.place import alone
@@ -177,6 +178,28 @@ def test_a_folder_is_known_by_where_it_was_logged_and_by_what_it_held(logged: Lo
     assert (here.log(copied), there.log(copied)) == (first, second)
     write_summary(copied, read_summary(copied) | {"notes": ["a later run"]})
     assert len({first, second, here.log(copied)}) == 3
+
+
+@pytest.mark.parametrize("is_below", [False, True])
+def test_a_logging_that_was_killed_is_gone_on_with(
+    logged: Logged, copied: Path, monkeypatch: pytest.MonkeyPatch, is_below: bool
+) -> None:
+    """Wherever that was: the run is there, or all of it but the receipt of its folder."""
+    tracking = Mlflow(logged.tracking.uri, f"killed {is_below}")
+    parent = copied.parent if is_below else None
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for place, name in ((Mlflow, "_keep_receipt"), (mlflow_log, "_keep_files"), (Mlflow, "_keep_receipt")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, kill)
+            with pytest.raises(KeyboardInterrupt):
+                tracking.log(copied, parent)
+    tracking.log(copied, parent)
+    runs = Logged(copied, tracking, "").runs()
+    assert [run.info.status for run in runs if "kind" in run.data.tags] == ["FINISHED"]
+    assert len(runs) == 1 + is_below
 
 
 def test_an_experiment_has_a_kind_though_it_was_made_without(logged: Logged, copied: Path) -> None:

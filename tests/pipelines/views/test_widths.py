@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval.report.run_tables import UNCHANGED
-from eval.run import directions, read_summary
+from eval.run import Run, read_summary
 from pipelines.views.runs import show_run
 from tests.pipelines.conftest import Finished
 
@@ -22,7 +22,7 @@ def show(evaluated: Finished, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     folder = Path("runs/first")
 
     def shown(**said: Any) -> str:
-        show_run({**read_summary(folder), **said}, folder, directions(folder))
+        show_run({**read_summary(folder), **said}, folder, Run(folder).directions)
         return capsys.readouterr().out
 
     return shown
