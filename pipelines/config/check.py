@@ -189,9 +189,10 @@ class _Check:
         group = one.key
         if one.sign == "++":
             return f"{one.text}: a choice is made by {one.text[2:]}, and one is added by {one.text[1:]}"
-        if one.sign == "~":
-            return None
         options = self.tree.choices(group)
+        if one.sign == "~":
+            is_named = one.value is None or isinstance(one.value, str)
+            return None if is_named else f"{one.text}: no such choice; choose one of: {', '.join(options)}"
         if not (isinstance(one.value, list) or (isinstance(one.value, str) and one.value)):
             end = _IN_PLACE_OF_A_CHOICE.get(group, "") if group in PRESETS else ""
             return f"{one.text}: no such choice; choose one of: {', '.join(options)}{end}"
@@ -204,10 +205,10 @@ class _Check:
 
     def _no_place(self, one: Asked, made: Chosen) -> str:
         """Why there is no choice here that a command could make."""
-        if one.package is None:
-            return self._unknown(one.key, made.config)
         if one.sign == "~":
             return f"{one.text}: there is no such choice here to take out"
+        if one.package is None:
+            return self._unknown(one.key, made.config)
         return f"{one.text}: there is no choice of {one.key} at {one.package}; +{one.text} adds one"
 
     def _no_components(self, made: Chosen) -> Iterator[tuple[str, str]]:
@@ -263,6 +264,9 @@ class _Check:
             del node[name]
         elif one.sign == "+" and held is not None and not isinstance(one.value, (dict, list)):
             return f"{one.text}: the key is there already: change it with {one.text[1:]}"
+        elif {type(held), type(one.value)} == {dict, list}:
+            kind = "a map, written {NAME:VALUE}" if isinstance(held, dict) else "a list, written [VALUE]"
+            return f"{one.key} must be {kind}, got {one.text.partition('=')[2]}"
         elif isinstance(held, dict) and isinstance(one.value, dict):
             if not one.sign and (new := next(_new(one.key, held, one.value), None)):
                 return self._unknown(new, config)

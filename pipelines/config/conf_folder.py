@@ -242,7 +242,8 @@ class _Composing:
         self.asked = dict(asked)
         self.added = tuple(added)
         self.dropped = dict(dropped or {})
-        self.unmatched = [*self.asked, *self.dropped]
+        self.unmatched = list(self.asked)
+        self.kept = set(self.dropped)
         self.choices: dict[str, str | None] = {}
 
     def whole(self, path: str, group: str = "", package: str = "") -> Chosen:
@@ -254,7 +255,7 @@ class _Composing:
                 content = {part: content}
             if isinstance(content, dict):
                 _lay(config, content, config)
-        return Chosen(config, self.choices, self.unmatched)
+        return Chosen(config, self.choices, [*self.unmatched, *sorted(self.kept)])
 
     def _files(self, path: str, group: str, package: str, added: Sequence[Default] = ()) -> list[tuple[str, str]]:
         """The files that one stands for, in the order in which they are laid over each other."""
@@ -286,6 +287,7 @@ class _Composing:
             if key in self.unmatched:
                 self.unmatched.remove(key)
             if key in self.dropped and self.dropped[key] in (None, choice):
+                self.kept.discard(key)
                 return
             if choice is None or isinstance(choice, str):
                 choice = self.choices[key] = choice and self._worked_out(choice)

@@ -68,6 +68,35 @@ def test_a_mix_of_choices_and_settings_is_known(data: st.DataObject) -> None:
     assert_same([*choices, *data.draw(st.lists(st.sampled_from(changes), unique=True))])
 
 
+KEYS = st.sampled_from(
+    (
+        *("means", "means.seed", "means.x", "fusion", "fusion.k", "fusion.weights", "ranking.stages.limit", "x.y"),
+        *("memory.ranking", "memory.ranking.x", "ranking.stages.fusion.k", "measures.latency", "judgements.x", "sweep"),
+        *("dataset@distractors.transcripts", "dataset.directory.x", "system", "cache", "measures", "decay@other"),
+        *("source.branches", "arms.bm25"),
+    )
+)
+VALUES = st.sampled_from(
+    ("3", "null", "", "[a,b]", "{a: 1}", "{seed: 2}", "weighted_sum", "none", "hybrid", "'a b'", "latency")
+)
+SIGNS = st.sampled_from(["", "", "", "+", "++", "~"])
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(st.lists(st.builds("{}{}={}".format, SIGNS, KEYS, VALUES), min_size=1, max_size=2))
+def test_what_hydra_takes_is_found_right_and_what_it_refuses_is_told(overrides: list[str]) -> None:
+    try:
+        by_hydra(overrides)
+    except Exception as error:
+        if "Could not delete from config. The value of" in str(error.__cause__ or error):
+            return  # which Hydra tells
+        with pytest.raises(LcmError):
+            checked(overrides)
+    else:
+        assert_same(overrides)
+
+
 NAMES = st.sampled_from(["a", "b", "c"])
 PACKAGES = st.sampled_from(["", "@_global_", "@_here_", "@other", "@_global_.far.away", "@far.away"])
 ENTRIES = st.one_of(
