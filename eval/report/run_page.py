@@ -53,6 +53,8 @@ _MEANT = (
 )
 _BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
 """Headings where no summary was made."""
+_BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
+"""Headings where no summary was made."""
 _NO_SUMMARY = (
     "No summary was made here: what counts as summarised or reachable is a message of which a recalled document, "
     "mostly a passage, holds a part"
@@ -437,7 +439,7 @@ def contexts_section(summary: Mapping[str, Any]) -> Section | None:
         told = [] if are_in_question(summary) else [f"{sentence(UNCHANGED)}."]
         parts.append(Notes([*told, f"{sentence(_MEANT)}.", *([] if done.get("summaries") else [f"{_NO_SUMMARY}."])]))
         parts.append(_curve(measures, budgets))
-    if (table := contexts_table(summary)) is not None:
+    if (table := contexts_table(summary, is_whole=True)) is not None:
         named = {} if done.get("summaries") else _BY_DOCUMENTS
         columns = [replace(one, title=named.get(one.title, one.title)) for one in table.columns]
         parts.append(replace(table, columns=columns, caption="By budget, in the assembly's own tokens"))

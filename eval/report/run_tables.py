@@ -46,16 +46,19 @@ def are_in_question(summary: Mapping[str, Any]) -> bool:
     return any(key.partition(".")[0] in _ABOUT_CONTEXTS or "retention" in key for key in summary["changed"])
 
 
-def contexts_table(summary: Mapping[str, Any]) -> Table | None:
-    """Of each budget what of the evidence contexts hold, and how, as far as that says something; None where no context
-    was measured."""
+def contexts_table(summary: Mapping[str, Any], *, is_whole: bool = False) -> Table | None:
+    """Of each budget what of the evidence contexts hold, and how; None where no context was measured.
+
+    Args:
+        is_whole: whether what is 0 in all of them stands there too.
+    """
     measures = summary["measures"]
     budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
     rows = {
         budget: {name: measures[f"{name}@{budget}"] for name in _RETAINED if f"{name}@{budget}" in measures}
         for budget in budgets
     }
-    told = [name for name in _RETAINED if any((row.get(name) or {}).get("value") for row in rows.values())]
+    told = [name for name in _RETAINED if any(is_whole or (row.get(name) or {}).get("value") for row in rows.values())]
     return means_table("budget", rows, told or _RETAINED, _COSTS) if rows else None
 
 

@@ -1,7 +1,9 @@
 """What is left is told by the steps that were made here, each kind of work by itself."""
 
 import re
+import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -102,3 +104,14 @@ def test_a_quiet_command_tells_no_progress(monkeypatch: pytest.MonkeyPatch, caps
             show("points", done, 3)
             now_s += 100
     assert capsys.readouterr().err == ""
+
+
+def test_a_notebook_shows_a_bar_and_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    line = SimpleNamespace(update=shown.append)
+    cell = SimpleNamespace(HTML=str, display=lambda html, display_id: line)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object())))
+    monkeypatch.setitem(sys.modules, "IPython.display", cell)
+    with view.progress() as show:
+        show("ranking <b>", 3, 12)
+    assert shown == ['<progress value="3" max="12"></progress> ranking &lt;b&gt;: 3 of 12', ""]
