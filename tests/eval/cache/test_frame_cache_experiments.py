@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from omegaconf import DictConfig
+from polars.testing import assert_frame_equal
 
 from eval.cache.stage_cache import StageCache
 from eval.experiment.outcome import Outcome
@@ -51,6 +53,20 @@ def test_the_numbers_are_equal_without_a_cache_with_a_new_one_and_with_a_full_on
     assert_equal(outcome(configured(tmp_path, *SYSTEMS[system])), without)
     assert any(tmp_path.iterdir())
     assert_equal(outcome(configured(tmp_path, *SYSTEMS[system])), without)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_points_of_a_random_grid_have_the_numbers_of_single_runs(tmp_path: Path, seed: int) -> None:
+    """Whatever points share, from weights that are equal to decays that move nothing, in whatever order they come."""
+    chance = Random(seed)
+    weights = [f"fusion.dense_weight={chance.choice([0.0, 0.3, chance.random()])}" for _ in range(2)]
+    decays = ["decay=none", "decay=exponential", "decay=weibull"]
+    grid = [(weight, decay) for weight in weights for decay in chance.sample(decays, 2)]
+    for point in chance.sample(grid, len(grid)):
+        shared, alone = (outcome(configured(tmp_path, *point, *more)) for more in ((), ("cache=false",)))
+        for name in ("run", "values", "means"):
+            assert_frame_equal(getattr(shared, name), getattr(alone, name), rel_tol=0, abs_tol=1e-9)
+        assert (shared.flags, shared.incidents) == (alone.flags, alone.incidents)
 
 
 @pytest.mark.parametrize(
