@@ -6,7 +6,7 @@ already there is not logged again. Without a folder: every run under runs/."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from eval.run import SUMMARY, folder_kind
+from eval.run import SUMMARY, folder_kind, read_summary
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
@@ -28,6 +28,8 @@ def main(arguments: Sequence[str]) -> int:
         ]  # its sides are in it
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
+    for folder in folders:
+        read_summary(folder)  # what is no run is told before anything is logged
     tracking = building.build(composition.composed(command.overrides), "tracking")
     for folder in dict.fromkeys(one for named in folders for one in (named, *_below(named))):
         with working(f"logging {folder}"):

@@ -188,5 +188,6 @@ def directions_of(measures: Mapping[str, Measure]) -> dict[str, Direction]:
 
 def timed(measures: Mapping[str, Measure]) -> dict[str, int]:
     """Measure of time -> how many live queries it times; those that time none are left out."""
-    found = {name: one.timed_queries() for name, one in measures.items() if one.is_of_time}
+    of_time = {name: one for name, one in measures.items() if isinstance(one, Measure) and one.is_of_time}
+    found = {name: one.timed_queries() for name, one in of_time.items()}
     return {name: queries for name, queries in found.items() if queries}
