@@ -59,9 +59,9 @@ def build(config: DictConfig, key: str, whole: Mapping[str, Any] | None = None) 
             choices = groups().get(key)
             remedy = f"choose one of: {', '.join(choices)}" if choices else "it cannot be left out"
             raise LcmError(f"{key} is missing: {remedy}")
-        plain = (
-            OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True) if whole is None else whole[key]
-        )
+        if whole is None:
+            whole = {key: OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)}
+        plain = whole[key]
         if told := list(_told(config, plain, key)):
             raise LcmError("; ".join(dict.fromkeys(told)))
         try:
@@ -120,8 +120,8 @@ def build_all(config: DictConfig, keys: Sequence[str], *checks: Check) -> dict[s
 
 
 def worked_out(config: DictConfig) -> dict[str, Any] | None:
-    """The configuration with every reference worked out, once for all that is built of it; None where one leads nowhere,
-    which is told of the part that has it."""
+    """The configuration with every reference worked out, once for all that is built of it; None where one leads
+    nowhere, which is told of the part that has it."""
     try:
         return OmegaConf.to_container(config, resolve=True, throw_on_missing=True)  # type: ignore[return-value]
     except OmegaConfBaseException:
