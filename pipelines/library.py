@@ -28,7 +28,6 @@ from pipelines.config.composition import CONFIGURATION_ERRORS, composed, explain
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.views.output import collecting, folder_of
 
-
 # What a library of ours says of its own bars, which nobody sees: lcm shows its progress itself.
 warnings.filterwarnings("ignore", message="IProgress not found")
 
