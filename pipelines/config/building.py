@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import OmegaConfDumper
+from omegaconf.errors import OmegaConfBaseException
 
 from eval.measures.measure import is_timing
 from lcm.errors import LcmError
@@ -44,9 +45,12 @@ def class_of(group: str, choice: str) -> type:
     return made
 
 
-def build(config: DictConfig, key: str) -> Any:
+def build(config: DictConfig, key: str, whole: Mapping[str, Any] | None = None) -> Any:
     """The object that the node `key` describes: the one place where configuration becomes objects.
 
+    Args:
+        config: composed.
+        whole: the configuration as `worked_out` gives it, where more than one object is built.
     Raises:
         LcmError: naming every setting of the wrong type, or that its component refuses.
     """
@@ -55,7 +59,9 @@ def build(config: DictConfig, key: str) -> Any:
             choices = groups().get(key)
             remedy = f"choose one of: {', '.join(choices)}" if choices else "it cannot be left out"
             raise LcmError(f"{key} is missing: {remedy}")
-        plain = OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)
+        if whole is None:
+            whole = {key: OmegaConf.to_container(config[key], resolve=True, throw_on_missing=True)}
+        plain = whole[key]
         if told := list(_told(config, plain, key)):
             raise LcmError("; ".join(dict.fromkeys(told)))
         try:
@@ -93,9 +99,10 @@ def build_all(config: DictConfig, keys: Sequence[str], *checks: Check) -> dict[s
     """
     built: dict[str, Any] = {}
     refused: list[LcmError] = []
+    whole = worked_out(config)
     for key in keys:
         try:
-            built[key] = build(config, key)
+            built[key] = build(config, key, whole)
         except LcmError as error:
             refused.append(error)
     for check in checks:
@@ -110,6 +117,15 @@ def build_all(config: DictConfig, keys: Sequence[str], *checks: Check) -> dict[s
         told = dict.fromkeys(str(error) for error in refused)
         raise LcmError("; ".join(told)) from refused[0]
     return built
+
+
+def worked_out(config: DictConfig) -> dict[str, Any] | None:
+    """The configuration with every reference worked out, once for all that is built of it; None where one leads
+    nowhere, which is told of the part that has it."""
+    try:
+        return OmegaConf.to_container(config, resolve=True, throw_on_missing=True)  # type: ignore[return-value]
+    except OmegaConfBaseException:
+        return None
 
 
 def _refused(error: Exception, where: str, config: DictConfig) -> str:

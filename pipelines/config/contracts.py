@@ -17,7 +17,7 @@ from lcm.errors import LcmError
 from lcm.protocols.contract import INDEXES, NOTHING_SAID, Contract, contract_of
 from lcm.retrieval.fusion import EVIDENCE_COLUMNS
 from lcm.retrieval.source.indexes import DESCRIBED_BY, OF_ANNOTATION, OF_USE, filled
-from pipelines.config.building import as_written, build
+from pipelines.config.building import as_written, build, worked_out
 from pipelines.config.check import WrongOverridesError
 from pipelines.config.composition import CONFIGURATION_ERRORS, composed, settings_of_no_measure
 from pipelines.config.conf_folder import EVALUATE, REFERENCE, at, groups, keys_at_the_top, leaves, place, shipped, slots
@@ -387,13 +387,14 @@ def alike_notes(configs: Mapping[str, DictConfig], roots: Collection[str]) -> li
     parts = {name: _IdleParts(config) for name, config in configs.items()}
     acting = {name: _acting_settings(one.plain, roots) for name, one in parts.items()}
     told: dict[frozenset[str], str] = {}
+    rest = cache(lambda name, idle: _without(acting[name], idle))
     for name, one in parts.items():
         idle = one.settings
-        rest = _without(acting[name], idle)
+        places = frozenset(idle)
         alike = [
             other
             for other in configs
-            if _without(acting[other], idle) == rest and all(map(parts[other].may_lack, idle))
+            if rest(other, places) == rest(name, places) and all(map(parts[other].may_lack, idle))
         ]
         unlike = {key for other in alike for key, _ in one.written ^ parts[other].written}
         if len(alike) < 2 or any(set(alike) <= group for group in told):
@@ -428,7 +429,7 @@ class _IdleParts:
         self.plain: dict[str, Any] = as_written(config)
         self.written = {(key, repr(value)) for key, value in leaves(self.plain)}
         take_out_idle_stages(self.plain)
-        self.part = cache(partial(build, config))
+        self.part = cache(partial(build, config, whole=worked_out(config)))
         """The part of a group, built."""
         self.contract: Callable[[str], Contract] = lambda group: contract_of(self.part(group))
         self.read = reached(self.plain, ["memory"])
