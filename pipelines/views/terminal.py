@@ -75,15 +75,15 @@ def show(table: Table, rest: str = "") -> None:
     Args:
         rest: where all of it lies.
     """
-    if table.caption:
-        say(table.caption)
     if not output().is_for_people:
         output().tables.append(table)
-        lacking = list[str]()
+        drawn, lacking = None, list[str]()
     else:
-        out = console()
-        drawn, lacking = table.terminal(out.width)
-        out.print(drawn, highlight=False, soft_wrap=False)
+        drawn, lacking = table.terminal(console().width)
+    if table.caption:  # what it says of intervals holds where they are shown
+        say(table.caption.partition(" [")[0] if INTERVALS in lacking else table.caption)
+    if drawn is not None:
+        console().print(drawn, highlight=False, soft_wrap=False)
     for note in table.notes:
         say(note)
     if lacking:

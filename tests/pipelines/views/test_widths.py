@@ -38,6 +38,15 @@ def test_five_measures_stand_on_eighty_columns(show: Show, monkeypatch: pytest.M
     assert "more measures and intervals in a wider terminal; the run folder holds all" in told
 
 
+def test_a_caption_names_intervals_where_they_stand(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns, caption in (
+        ("80", "mean over judged queries"),
+        ("240", "mean over judged queries [95% bootstrap interval]"),
+    ):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert caption in show().splitlines()
+
+
 def test_the_table_of_contexts_is_for_those_who_chose_some(show: Show) -> None:
     usual = show(changed={"fusion": "weighted_sum"})
     assert "┃ budget" not in usual
