@@ -18,7 +18,8 @@ from tests.support.doors import Asker, Attempt, attempts, told
 from tests.support.scope_graphs import World, graphs, hosts, world
 
 ANSWERS = {
-    "Memory.assemble", "Memory.batches", "Memory.context", "Memory.history", "Memory.rank", "Memory.recall",
+    "Memory.assemble", "Memory.batches", "Memory.context", "Memory.history", "Memory.rank", "Memory.rank_batches",
+    "Memory.recall",
     "Memory.recalled", "Memory.search", "Memory.trace", "Reader.describe", "Reader.expand", "Reader.grep",
     "Reader.items", "Reader.messages", "Recall.expand_query", *(f"mcp {name}" for name in AGENT_TOOLS),
 }  # fmt: skip

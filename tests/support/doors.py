@@ -59,6 +59,10 @@ def attempts(asker: Asker) -> Iterator[Attempt]:
     yield from _tools(asker)
 
 
+def _batched(memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
+    return memory.rank_batches(memory.batches(queries), queries, memory.system.ranking)
+
+
 def _ranked(asker: Asker) -> Iterator[Attempt]:
     memory, scopes = asker.world.memory, asker.scopes
     for text in (EVERYWHERE, DREAMS):
@@ -66,6 +70,8 @@ def _ranked(asker: Asker) -> Iterator[Attempt]:
         yield Attempt("Memory.rank", scopes, partial(memory.rank, queries))
         yield Attempt("Memory.recall", scopes, partial(memory.recall, queries))
         yield Attempt("Memory.batches", scopes, lambda queries=queries: [b.documents for b in memory.batches(queries)])
+        batched = partial(_batched, memory, queries)
+        yield Attempt("Memory.rank_batches", scopes, batched)
         yield Attempt("Memory.recalled", scopes, lambda queries=queries: memory.recalled(memory.rank(queries)))
         yield Attempt("Memory.search", scopes, partial(memory.search, text, ASKED_AT, scopes))
         if asker.host.agent_id is not None:
