@@ -4,6 +4,7 @@ Arguments are words of the command line, one each. Nothing is printed but progre
 `LcmError`, whose text is the line that the command would end with.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,9 @@ from pipelines.config.building import build
 from pipelines.config.composition import CONFIGURATION_ERRORS, composed, explain
 from pipelines.steps.interruption import INTERRUPTED
 from pipelines.views.output import collecting, folder_of
+
+# What a library of ours says of its own bars, which nobody sees: lcm shows its progress itself.
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 
 @dataclass(frozen=True, slots=True)
