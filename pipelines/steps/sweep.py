@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
@@ -325,23 +325,28 @@ def _made(multirun: Multirun, points: Sequence[Point]) -> Path:
 def _refuse_other_points(folder: Path, runs: Sequence[Point]) -> None:
     """Refuse a folder with points that are none of this command's: its table would not tell of them, and MLflow would
     list them below it. A larger grid has those that were there; a point whose settings another lcm resolves otherwise
-    is known by its overrides; and the default of a smaller grid may be none of a larger one's.
+    is known by its overrides, wherever the folder lay then; and the default of a smaller grid may be none of a larger
+    one's.
 
     Raises:
         LcmError: saying how many there are.
     """
     names = {point.name for point in runs}
-    asked = {frozenset(map(redacted, point.overrides)) for point in runs}
+    asked = {_settings(map(redacted, point.overrides)) for point in runs}
     others = []
     for place in (record.parent for record in sorted(folder.glob(f"*/{POINT}")) if record.parent.name not in names):
         told = point_record(place)
-        if told.get("label") != _DEFAULT and frozenset(told.get("overrides", ())) not in asked:
+        if told.get("label") != _DEFAULT and _settings(told.get("overrides", ())) not in asked:
             others.append(place.name)
     if others:
         raise LcmError(
             f"hydra.sweep.dir={folder} holds {len(others)} points of another sweep, as {others[0]}: name another "
             "folder, or sweep over them too"
         )
+
+
+def _settings(overrides: Iterable[str]) -> frozenset[str]:
+    return frozenset(one for one in overrides if not one.startswith("hydra."))
 
 
 def _alone(folder: Path) -> AbstractContextManager[object]:

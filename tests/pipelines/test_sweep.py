@@ -147,6 +147,13 @@ def test_a_larger_grid_runs_what_is_new_and_what_is_of_other_code(lcm: Lcm, fold
     assert json.loads(outdated.read_text())["code"] != "before"
 
 
+def test_points_that_another_lcm_named_are_no_other_sweep(lcm: Lcm, folder: Path, ran: list[float]) -> None:
+    """Nor where the sweep's folder is named now, or was moved."""
+    of_weight(folder, 0.2).rename(folder / "0123456789ab")
+    done = lcm(*COMMAND, f"hydra.sweep.dir={folder}")
+    assert (done.code, ran) == (0, [0.2])
+
+
 def test_the_folder_of_another_sweep_is_refused(lcm: Lcm, folder: Path) -> None:
     """Other values, another setting beside the same values, another key: nothing there is touched."""
     before = written(folder)
