@@ -11,7 +11,7 @@ from lcm import consent
 from lcm.errors import LcmError
 from pipelines import leaderboard, report, verify, why
 from pipelines.config.arguments import consented
-from tests.eval.leaderboard.test_board import run
+from tests.eval.test_leaderboard import run
 
 NAMED = "external.command=[python3,mine.py]"
 
