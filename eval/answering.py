@@ -19,7 +19,7 @@ from lcm.language_model.replies import only_value
 from lcm.protocols.models import LanguageModel, TokenEstimator
 
 ANSWER_VERSION = JUDGE_VERSION = 1
-"""Of the words that models are asked with. It stands in their first line, and so in what replies are recorded by: other
+"""The version of the prompts. It stands in their first line, and so in what replies are recorded by: other
 words are another version, under another number."""
 ANSWER_PROMPT = """\
 Answers to questions, version 1.
@@ -132,7 +132,7 @@ class Extractive:
     least_covered: float = 0.2
     """The share of the question's words that the sentence must hold."""
     rank_discount: float = 0.5
-    """How soon a sentence of what was ranked lower is held back; 0: not at all."""
+    """The discount by rank of a sentence's document; 0 = none."""
 
     def __post_init__(self) -> None:
         check_range(self, "least_covered", ge=0, le=1)
@@ -192,7 +192,7 @@ class Judge:
     language_model: LanguageModel
 
     def is_correct(self, question: str, references: Sequence[str], answer: str) -> bool:
-        """Whether an answer says what a reference says.
+        """Judge whether an answer says what a reference says.
 
         Raises:
             UnansweredError: if the reply is no verdict.
@@ -212,7 +212,7 @@ def replied(
     key: str,
     read: Callable[[object], _Value | None],
 ) -> _Value:
-    """What a model says: the one value of a key in the JSON of its reply, which is not to be believed but read.
+    """Read the one value of a key in the JSON of a model's reply.
 
     Args:
         what: that is, in words.

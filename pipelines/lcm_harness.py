@@ -36,7 +36,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *DOOR])
+    return sorted(DOOR)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the command line does, from Python: `import lcm_harness as lcm` gives what stands in `DOOR`.
+"""What the command line does, from Python: `import lcm_harness as lcm` gives what stands here.
 
 Arguments are words of the command line, one each. Nothing is printed but progress and warnings; what is wrong is an
 `LcmError`, whose text is the line that the command would end with.

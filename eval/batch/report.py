@@ -1,4 +1,4 @@
-"""What a batch did to each conversation: ledgers while it is under way, a Parquet file and a run folder at its end."""
+"""The report of a batch, conversation by conversation: ledgers while it is under way, a Parquet file and a run folder at its end."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from lcm.store.store import Store
 
 
 class LedgerContent(NamedTuple):
-    """What a ledger holds."""
+    """The rows of a ledger, and the sources that ended."""
 
     rows: list[dict[str, Any]]
     ended: frozenset[str]
@@ -37,7 +37,7 @@ class LedgerContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What became of each source of a shard that was read to its end, in lines that only grow, beside its store.
+    """A ledger of each source of a shard that was read to its end, in lines that only grow, beside its store.
 
     The rows of a source are followed by a line that says how many they are, and their sum: a source counts whose rows
     are all there as they were written. Whatever else lies between, cut short by a crash or damaged since, is passed
@@ -109,7 +109,7 @@ def _sum(digest: str, lines: Iterable[bytes]) -> str:
 
 
 def _end(line: bytes) -> tuple[str, int, str] | None:
-    """What a line says of the rows before it; None where it is no such line, or not as it was written."""
+    """Read the line that ends a source; None where it is no such line, or not as it was written."""
     if b'"ended"' not in line or not line.endswith(b"\n"):
         return None
     try:
