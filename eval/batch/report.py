@@ -1,4 +1,4 @@
-"""The report of a batch, conversation by conversation: ledgers while it is under way, a Parquet file and a run folder at its end."""
+"""The report of a batch: ledgers while it is under way, a Parquet file and a run folder at its end."""
 
 import hashlib
 import json
