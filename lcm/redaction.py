@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -95,8 +95,18 @@ def keep_secret(key: str) -> None:
 def redacted(text: str) -> str:
     """A text without what looks like a key, without those that were read, and without the values of variables whose
     names say that they hold one."""
-    if secrets := _read | _of_the_environment():
-        text = _looked_for(frozenset(secrets)).sub(REDACTED, text)
+    return next(redacted_each([text]))
+
+
+def redacted_each(texts: Iterable[str]) -> Iterator[str]:
+    """Texts `redacted` one by one; the environment is looked at once for all."""
+    secrets = _read | _of_the_environment()
+    known = _looked_for(frozenset(secrets)) if secrets else None
+    for text in texts:
+        yield _without_patterns(text if known is None else known.sub(REDACTED, text))
+
+
+def _without_patterns(text: str) -> str:
     for head, key in _KEYS.items():
         if head in text:
             text = key.sub(REDACTED, text)

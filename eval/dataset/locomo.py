@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from eval.dataset.card import Card, PinnedFile, dataset_digest, read_card
@@ -216,6 +217,7 @@ def _said_at(talk: Record, session: int) -> datetime:
         raise talk.wrong(key, f"must be a time such as '1:56 pm on 8 May, 2023', got {text!r}") from error
 
 
+@lru_cache(maxsize=1)  # turns come session by session
 def _session_time(text: str) -> datetime:
     """`1:56 pm on 8 May, 2023`; LoCoMo names no zone, so UTC."""
     return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)

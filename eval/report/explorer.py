@@ -22,7 +22,7 @@ from eval.report.ranking import (
 )
 from lcm.records.context import ContextItem
 from lcm.records.conversation import Message
-from lcm.redaction import redacted
+from lcm.redaction import redacted, redacted_each
 from lcm.transcript.passages import utterance
 
 _PART_LETTERS = 60_000
@@ -116,10 +116,12 @@ class Texts:
             needed: the messages whose words are shown; None = of all.
         """
         wanted = None if needed is None else set(needed).union(*(row[2] for row in self.rows))
-        words = [
-            "" if message is None or (wanted is not None and number not in wanted) else redacted(utterance(message))
-            for number, (_, message, _) in enumerate(self._said)
-        ]
+        words = list(
+            redacted_each(
+                "" if message is None or (wanted is not None and number not in wanted) else utterance(message)
+                for number, (_, message, _) in enumerate(self._said)
+            )
+        )
         limit = _limit([len(text) for text in words], self.most_bytes)
         rows = [
             self._message(number, words[number], limit, is_told=wanted is None or number in wanted)
@@ -319,8 +321,9 @@ class Explorer:
         for number, column in enumerate(self.columns):
             if column.insight is not None:
                 folding.add(number, column.insight)
-        rows, listed, needed = [], [], set[int]()
-        for query in self.queries.iter_rows(named=True):
+        rows, listed, needed = list[dict[str, Any]](), list[tuple[Any, ...]](), set[int]()
+        said = pl.Series(list(redacted_each(self.queries["text"])), dtype=pl.String)
+        for query in self.queries.with_columns(text=said).iter_rows(named=True):
             told = self._question(query, ranked, texts, folding)
             needed.update(told["evidence"])
             rows.append(told)
@@ -369,7 +372,7 @@ class Explorer:
         evidence = [texts.message(workspace, message_id) for message_id in query["evidence"] or ()]
         insights = [column.insight for column in self.columns]
         return {
-            "text": redacted(query["text"]),
+            "text": query["text"],
             "asked_at": None if query["asked_at"] is None else f"{query['asked_at']:%Y-%m-%d %H:%M}",
             "workspace": workspace,
             "evidence": evidence,
@@ -408,14 +411,17 @@ def _rankings(column: ShownRanking, evidence: pl.DataFrame, texts: Texts) -> dic
     rows = rows.filter((pl.col("rank") <= _DEPTH) | pl.col("gold").is_not_null()).sort("query_id", "rank")
     each = rows.select(*of_document, "source_message_ids", "tokens").unique(of_document, maintain_order=True)
     stored = {} if column.insight is None else column.insight.documents
-    numbers = [texts.document(*one, stored.get(one[:2])) for one in each.iter_rows()]
+    numbers = [
+        texts.document(workspace, name, sources, tokens, stored.get((workspace, name)))
+        for workspace, name, sources, tokens in each.iter_rows()
+    ]
     rows = rows.join(each.select(*of_document, number=pl.Series(numbers, dtype=pl.Int64)), on=of_document)
     told = pl.col("number", "rank", "score", "gold").sort_by("rank")
     asked = rows.with_columns(pl.col("gold").fill_null([])).group_by("query_id").agg(told)
     return {query_id: list(zip(*lists, strict=True)) for query_id, *lists in asked.iter_rows()}
 
 
-def _values(column: ShownRanking, measures: Sequence[str]) -> dict[str, tuple[float | None, ...]]:
+def _values(column: ShownRanking, measures: Sequence[str]) -> dict[str, list[float | None]]:
     """Query id -> a value for each measure."""
     told = column.values.with_columns(pl.col("value").round(4))
     told = told.pivot("measure", on_columns=measures, index="query_id", values="value")

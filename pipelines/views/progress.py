@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -26,9 +27,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from eval import download
 from eval.experiment import experiment
 from pipelines.views.output import PipeSafeConsole, output
+
+if TYPE_CHECKING:
+    from eval import download  # it imports requests, which no other command needs
 
 FIRST_AFTER_S = 1.0
 """A step that takes longer is told, where there is no bar."""
@@ -202,7 +205,7 @@ def working(what: str) -> Iterator[None]:
         show(what, 1, 1)
 
 
-Shown = Callable[[str, int | None], AbstractContextManager[download.Progress]]
+Shown = Callable[[str, int | None], "AbstractContextManager[download.Progress]"]
 """A bar for a file of a name and size, while it comes."""
 
 
@@ -213,7 +216,7 @@ def downloading() -> Iterator[Shown]:
     with Progress(*columns, TimeRemainingColumn(), console=PipeSafeConsole(soft_wrap=True), transient=True) as bars:
 
         @contextmanager
-        def shown(name: str, size_bytes: int | None) -> Iterator[download.Progress]:
+        def shown(name: str, size_bytes: int | None) -> "Iterator[download.Progress]":
             task = bars.add_task(name, total=size_bytes)
             yield lambda there, whole: bars.update(task, completed=there, total=whole)
             bars.remove_task(task)
