@@ -26,7 +26,7 @@ step, from the stage cache where that still holds it: a dataset or code that has
 
 import os
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -77,35 +77,29 @@ _LETTERS = 60
 
 
 def named_question(dataset: Dataset, named: str) -> Query:
-    """The question of that id, of those words, or the one alone that begins so.
-
-    Raises:
-        LcmError: naming those that are like it, where none or several are meant.
-    """
-    wanted = _folded(named)
-    by_id = [query for query in dataset.queries if query.query_id == named]
-    by_text = [query for query in dataset.queries if _folded(query.text) == wanted]
-    begins = [query for query in dataset.queries if wanted and _begins(query, named, wanted)]
-    meant = by_id or by_text or begins
+    """The question of that id, of those words, or the one alone that begins so; those like it are told otherwise."""
+    wanted, queries = _folded(named), dataset.queries
+    texts = {i: _folded(query.text) for i, query in enumerate(queries)}
+    starts = [query.query_id.startswith(named) or texts[i].startswith(wanted) for i, query in enumerate(queries)]
+    by_text = [i for i, text in texts.items() if text == wanted]
+    by_id = [i for i, query in enumerate(queries) if query.query_id == named]
+    meant = by_id or by_text or [i for i, is_begun in enumerate(starts) if wanted and is_begun]
     if len(meant) == 1:
-        return meant[0]
-    if meant:
-        told, offered = f"names {len(meant)} questions", meant[:_OFFERED]
-    else:
-        told, offered = "names no question", _like(dataset, wanted)
-    options = "; ".join(f"{query.query_id} ({query.text[:_LETTERS]!r})" for query in offered)
-    remedy = f"did you mean {options}?" if options else f"name one of its {len(dataset.queries):,} by id or words"
+        return queries[meant[0]]
+    found = list(meant)
+    if not meant:
+        ids = {i: query.query_id.casefold() for i, query in enumerate(queries)}
+        like = process.extract(wanted, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR_ID)
+        like += process.extract(wanted, texts, scorer=fuzz.WRatio, limit=_OFFERED, score_cutoff=_NEAR)
+        found = list(dict.fromkeys(i for _, _, i in like))
+    options = "; ".join(f"{queries[i].query_id} ({queries[i].text[:_LETTERS]!r})" for i in found[:_OFFERED])
+    remedy = f"did you mean {options}?" if options else f"name one of its {len(queries):,} by id or words"
+    told = f"names {len(meant)} questions" if meant else "names no question"
     raise LcmError(f"{named!r} {told} of {dataset.name}: {remedy}")
 
 
 def named_id(named: str, ids: Collection[str], what: str) -> str:
-    """The id, or the one alone that begins so.
-
-    Args:
-        what: they are ids of.
-    Raises:
-        LcmError: naming those that are like it, where none or several are meant.
-    """
+    """The id of what is named, or the one alone that begins so; those like it are told otherwise."""
     meant = [named] if named in ids else [one for one in ids if named and one.startswith(named)]
     if len(meant) == 1:
         return meant[0]
@@ -114,19 +108,6 @@ def named_id(named: str, ids: Collection[str], what: str) -> str:
     told = f"names {len(meant)}" if meant else "names none"
     remedy = f"did you mean {', '.join(offered)}?" if offered else "name an id as the dataset has it"
     raise LcmError(f"expect={named} {told} of {what}: {remedy}")
-
-
-def _begins(query: Query, named: str, wanted: str) -> bool:
-    return query.query_id.startswith(named) or _folded(query.text).startswith(wanted)
-
-
-def _like(dataset: Dataset, wanted: str) -> list[Query]:
-    """Those whose ids are like it, then those whose words are."""
-    ids = {i: query.query_id.casefold() for i, query in enumerate(dataset.queries)}
-    texts = {i: _folded(query.text) for i, query in enumerate(dataset.queries)}
-    found = process.extract(wanted, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR_ID)
-    found += process.extract(wanted, texts, scorer=fuzz.WRatio, limit=_OFFERED, score_cutoff=_NEAR)
-    return [dataset.queries[i] for i in dict.fromkeys(i for _, _, i in found)][:_OFFERED]
 
 
 def _folded(text: str) -> str:
@@ -224,16 +205,11 @@ def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
         texts = {query.query_id: query.text for query in run.experiment.evaluator.dataset.queries}
         show_losses(run.run.folder, rows, counted(rows), texts)
     if command.overrides:
-        _log(run, rows, command)
-
-
-def _log(run: RepeatedRun, rows: pl.DataFrame, command: CommandArguments) -> None:
-    """Log the questions that lose most."""
-    tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
-    named = most_missed(rows, command.number("traces") or _TRACES)
-    where = tracking.log_retrievals(run.run.folder, list(retrievals(run.experiment.evaluator, rows, named)))
-    if where:
-        say(f"Logged: {where}")
+        tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
+        named = most_missed(rows, command.number("traces") or _TRACES)
+        where = tracking.log_retrievals(run.run.folder, list(retrievals(run.experiment.evaluator, rows, named)))
+        if where:
+            say(f"Logged: {where}")
 
 
 def _of_question(run: RepeatedRun, named: str, command: CommandArguments) -> None:
@@ -288,11 +264,8 @@ def _contexts(run: RepeatedRun, asked: Asked, found: Explanation, budget: int | 
 def show_losses(
     folder: Path, rows: pl.DataFrame, counts: Mapping[str, Mapping[str, int]], texts: Mapping[str, str]
 ) -> None:
-    """How many judged messages are in each place, by category where they are lost, and the questions that miss most.
-
-    Args:
-        texts: query id -> its words.
-    """
+    """How many judged messages are in each place, by category where they are lost, and the questions that miss most,
+    with their words of `texts`."""
     places, total = places_in_order(rows), len(rows)
     lost = missed({place: counts[ALL][place] for place in places})
     n, without = sum(lost.values()), sum(counts[ALL].get(place, 0) for place in NO_MISS)
@@ -300,7 +273,10 @@ def show_losses(
     say(f"{folder}: {n:,} of {total - without:,} judged messages are missed by the first {FIRST} documents{told}")
     if without:
         say(f"{without:,} more are neither found nor missed: their questions have no value")
-    lines = ((place, counts[ALL][place], counts[ALL][place] / total, meant(place)) for place in places)
+    lines = [
+        (place, counts[ALL][place], counts[ALL][place] / total, _MEANT.get(place, f"lost by the stage {place}"))
+        for place in places
+    ]
     show_table(("place", Column("messages", "number"), Column("share", "share", 1), "a message there"), lines)
     by_category = [
         (
@@ -313,36 +289,25 @@ def show_losses(
         if name != ALL
     ]
     show_table(("category", Column("judged", "number"), Column("found", "number"), "missed"), by_category)
-    if worst := most_missed(rows, _MOST_QUESTIONS):
-        _show_worst(rows, worst, texts)
-        say(f"next: {shlex.join(['lcm', 'why', worst[0], '--run', str(folder)])}")
-
-
-def _show_worst(rows: pl.DataFrame, query_ids: Sequence[str], texts: Mapping[str, str]) -> None:
-    lines = []
-    for query_id in query_ids:
+    if not (worst := most_missed(rows, _MOST_QUESTIONS)):
+        return
+    asked = []
+    for query_id in worst:
         of = rows.filter(query_id=query_id)
         misses = f"{of.filter(~pl.col('place').is_in([FOUND, *NO_MISS])).height} of {of.height}"
-        lines.append((query_id, misses, of["category"][0] or "-", _short(texts.get(query_id, ""), _BESIDE)))
-    show_table(("question", "misses", "category", "asks"), lines)
-
-
-def meant(place: str) -> str:
-    """What is so of a message in a place."""
-    return _MEANT.get(place, f"lost by the stage {place}")
+        asked.append((query_id, misses, of["category"][0] or "-", _short(texts.get(query_id, ""), _BESIDE)))
+    show_table(("question", "misses", "category", "asks"), asked)
+    say(f"next: {shlex.join(['lcm', 'why', worst[0], '--run', str(folder)])}")
 
 
 def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mapping[str, str]) -> None:
-    """What became of one message: the cause first, then its ladder.
-
-    Args:
-        said: message id -> its words.
-    """
+    """What became of one message, whose words are among `said`: the cause first, then its ladder."""
     say(f"{found.query.query_id} ({found.query.category}): {_short(found.query.text)}")
     say(f"{found.expected}: {_short(said.get(found.expected, ''))}")
     say(f"{found.headline}")
     if found.document_id is not None:
-        by = [f"{name} at rank {rank} ({score:.3g})" for name, rank, score in _found_by(found)]
+        branches = found.found_by.select("branch", "rank", "score").iter_rows()
+        by = [f"{name} at rank {rank} ({score:.3g})" for name, rank, score in branches]
         say(", found by: ".join([f"document {found.document_id}", *([", ".join(by)] if by else [])]))
         if not found.ladder.is_empty():
             _show_ladder(found)
@@ -365,10 +330,6 @@ def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mappin
     if contexts:
         shown = ((one.budget_tokens, one.tokens, one.how, one.why) for one in contexts)
         show_table((Column("budget", "number"), Column("context", "number"), "shown", "why"), shown)
-
-
-def _found_by(found: Explanation) -> Iterator[tuple[str, int, float]]:
-    return found.found_by.select("branch", "rank", "score").iter_rows()
 
 
 def _show_ladder(found: Explanation) -> None:
@@ -424,12 +385,7 @@ def explanation_record(folder: Path, found: Explanation, contexts: Sequence[Show
         "run": str(folder),
         "query_id": found.query.query_id,
         "question": found.query.text,
-        "expected": found.expected,
-        "headline": found.headline,
-        "place": found.place,
-        "document_id": found.document_id,
-        "rank": found.rank,
-        "pool": found.pool,
+        **{name: getattr(found, name) for name in ("expected", "headline", "place", "document_id", "rank", "pool")},
         "found_by": found.found_by.drop("query_id", "document_id").to_dicts(),
         "ladder": found.ladder.drop("query_id", "document_id").to_dicts(),
         "taken_by": [{**row, "text": found.texts.get(row["document_id"], "")} for row in found.taken_by.to_dicts()],

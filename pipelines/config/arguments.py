@@ -58,6 +58,10 @@ class CommandArguments:
         except ValueError as error:
             raise LcmError(f"{name} must be an ISO 8601 date or instant, got {value!r}") from error
 
+    def names(self, name: str) -> list[str]:
+        """The values of a list, in brackets or not."""
+        return list(filter(None, map(str.strip, self.settings.get(name, "").strip("[]").split(","))))
+
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
         value = self.settings.get(name, default)
         if value not in choices:

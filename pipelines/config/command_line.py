@@ -183,17 +183,30 @@ def shown(asked: Command) -> str:
 
 @contextmanager
 def claimed(asked: Command, *, goes_on: bool = False) -> Iterator[Path]:
-    """The folder of a run, made here: the one that is named, else one that no other run has; removed if left empty.
-
-    Args:
-        asked: the command.
-        goes_on: the folder may be there, for what is in it is not begun anew.
-    """
+    """The folder of a run, made here: the one that is named, else one that no other run has; where the command goes on
+    with what is in it, it may be there."""
     is_named = any(override.startswith(f"{_RUN_DIR}=") for override in asked.overrides)
+    with _made(asked.folder, _RUN_DIR, may_exist=is_named or goes_on) as folder:
+        yield folder
+
+
+@contextmanager
+def new_folder_of(command: str, into: str | None, now: datetime) -> Iterator[Path]:
+    """The folder of what a command finds, made here: the one that `into=` names, else one below `runs/`."""
+    wanted = Path(into) if into else Path("runs") / f"{now:%Y-%m-%d}" / f"{now:%H-%M-%S}-{command}"
+    if (wanted / "summary.json").exists():
+        raise LcmError(f"into={wanted} holds a complete run or comparison: name another folder, or remove that first")
+    with _made(wanted, "into", may_exist=into is not None) as folder:
+        yield folder
+
+
+@contextmanager
+def _made(wanted: Path, named_by: str, *, may_exist: bool) -> Iterator[Path]:
+    """A new folder, removed if it is left empty."""
     try:
-        folder = new_folder(asked.folder, may_exist=is_named or goes_on)
+        folder = new_folder(wanted, may_exist)
     except OSError as error:
-        raise LcmError(f"{_RUN_DIR}={asked.folder} cannot be made ({error.strerror}); name another") from error
+        raise LcmError(f"{named_by}={wanted} cannot be made ({error.strerror}); name another") from error
     try:
         yield folder
     finally:
@@ -213,21 +226,6 @@ def new_folder(wanted: Path, may_exist: bool = False) -> Path:
         else:
             break
     return folder
-
-
-def new_folder_of(command: str, into: str | None, now: datetime) -> Path:
-    """Make the folder of what a command finds: the one that `into=` names, else one below `runs/`.
-
-    Raises:
-        LcmError: if it holds a complete one already, or cannot be made.
-    """
-    wanted = Path(into) if into else Path("runs") / f"{now:%Y-%m-%d}" / f"{now:%H-%M-%S}-{command}"
-    if (wanted / "summary.json").exists():
-        raise LcmError(f"into={wanted} holds a complete run or comparison: name another folder, or remove that first")
-    try:
-        return new_folder(wanted, may_exist=into is not None)
-    except OSError as error:
-        raise LcmError(f"into={wanted} cannot be made ({error.strerror}); name another") from error
 
 
 def multirun(asked: Command) -> Multirun:

@@ -92,6 +92,14 @@ def at(node: Any, key: str, absent: Any = None) -> Any:
     return node
 
 
+def nodes(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """A node of plain data and all below it, in maps and lists, each with its dotted key."""
+    yield key, node
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for name, child in inner:
+        yield from nodes(child, f"{key}.{name}" if key else str(name))
+
+
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every setting of a node and its value, but for the classes of parts."""
     if isinstance(node, dict) and node:

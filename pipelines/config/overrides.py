@@ -27,6 +27,16 @@ _WORDS = {"null": None, "true": True, "false": False}
 _SPECIAL, _MARKED = re.compile(r"""([\\()\[\]{}:=,\s"'])"""), r"\\\1"
 
 
+def key_of(override: str) -> str:
+    """The key that an override sets, or the group that it chooses of."""
+    return override.lstrip("+~").partition("=")[0]
+
+
+def group_of(override: str) -> str:
+    """The part of its key at the top: the group that it chooses of, or sets something in."""
+    return re.split(r"[.@/]", key_of(override), maxsplit=1)[0]
+
+
 class Asked(NamedTuple):
     """An override, taken apart."""
 

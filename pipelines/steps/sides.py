@@ -26,6 +26,8 @@ from pipelines.steps.point import evaluated, parts_of, told_of_external
 
 SHARED = ("dataset", "judgements", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
+NAME = "unified"
+"""Under which an alias is registered, where none is said."""
 DEFAULT = "default"
 """The word for the configuration that nobody changed."""
 EVALUATED = Path("runs") / "compared"

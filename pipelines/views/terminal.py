@@ -1,5 +1,6 @@
 """What a person is told: lines, tables, warnings, and where the result lies."""
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -101,6 +102,12 @@ def _named(table: Table, lacking: Sequence[str]) -> str:
 def show_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; a title alone is that of a column of words."""
     show(Table([Column(one, "label") if isinstance(one, str) else one for one in columns], list(rows)))
+
+
+def brief(value: object, most: int | None = None) -> str:
+    """A value in one line, text as it is and all else as JSON; of what is longer the beginning."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if most is None or len(text) <= most else f"{text[: most - 3]}..."
 
 
 def show_config(command: Command) -> int:
