@@ -13,7 +13,7 @@ Search messages, those that no longer stand in a context too, and summaries.
 $RECALL"""
 
 from collections.abc import Sequence
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from eval.table import Column, Table
 from lcm.context.recall.grep import Grep, Mode, Scope, minute, one_line
@@ -45,20 +45,13 @@ def main(arguments: Sequence[str]) -> int:
     if found.is_refused:
         raise LcmError("; ".join(found.notes))
     if command.flag("json"):
-        tell_json(_as_json(found))
+        hits = {name: [hit._asdict() for hit in getattr(found, name)] for name in ("messages", "summaries")}
+        tell_json({**hits, "notes": list(found.notes)})
     else:
         _show(found)
     for note in found.notes:
         warn(note)
     return 0
-
-
-def _as_json(found: Grep) -> dict[str, Any]:
-    return {
-        "messages": [hit._asdict() for hit in found.messages],
-        "summaries": [hit._asdict() for hit in found.summaries],
-        "notes": list(found.notes),
-    }
 
 
 def _show(found: Grep) -> None:

@@ -34,14 +34,9 @@ def main(arguments: Sequence[str]) -> int:
     if not entries:
         say("The journal is empty.")
         return 0
-    rows = (
-        (
-            format_instant(entry.happened_at),
-            entry.hook,
-            entry.session_id,
-            json.dumps(dict(entry.fields), ensure_ascii=False) if entry.fields else "",
-        )
-        for entry in entries
-    )
+    rows = []
+    for entry in entries:
+        said = json.dumps(dict(entry.fields), ensure_ascii=False) if entry.fields else ""
+        rows.append((format_instant(entry.happened_at), entry.hook, entry.session_id, said))
     show_table(("when", "hook", "session", "what else was said"), rows)
     return 0

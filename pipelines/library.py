@@ -57,11 +57,7 @@ class Sweep:
     @property
     def best(self) -> Run:
         """The run of the highest of the points that are significantly better than the default; where none is, of the
-        highest of all: `told` says which it is.
-
-        Raises:
-            LcmError: if the points are not measured alike, so that none is best.
-        """
+        highest of all: `told` says which it is."""
         return Run.open(point_of(self.folder, self._best["folder"]))
 
     @property

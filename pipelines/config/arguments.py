@@ -16,7 +16,7 @@ from lcm.clock import parse_instant
 from lcm.errors import LcmError, TranscriptError
 from pipelines.config.check import chosen
 from pipelines.config.conf_folder import EVALUATE, groups, paths
-from pipelines.config.overrides import asked, quoted
+from pipelines.config.overrides import asked, key_of, quoted
 
 _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
 
@@ -36,6 +36,12 @@ class CommandArguments:
     words: tuple[str, ...]
     settings: dict[str, str]
     overrides: tuple[str, ...]
+
+    def word(self, otherwise: str) -> str:
+        """The one word of a command; what is told of none, and of several, says what it names."""
+        if len(self.words) != 1:
+            raise LcmError(otherwise)
+        return self.words[0]
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         value = self.settings.get(name, "true" if default else "false")
@@ -70,15 +76,8 @@ class CommandArguments:
 
 
 def told_apart(arguments: Sequence[str], own: Collection[str] = (), *, is_configured: bool = True) -> CommandArguments:
-    """Tell words from settings; a file that is there is a word, though its name hold a `=`.
-
-    Args:
-        arguments: of the command line.
-        own: keys of the command's own settings.
-        is_configured: whether the command takes overrides.
-    Raises:
-        LcmError: naming a key that is misspelt, or that a command without overrides does not have.
-    """
+    """Tell words from settings, the command's own from overrides, where it takes any; a file that is there is a word,
+    though its name hold a `=`."""
     words, settings, overrides = [], {}, []
     for argument in arguments:
         key, equals, value = argument.partition("=")
@@ -153,11 +152,7 @@ def _is_theirs(package: str) -> bool:
 
 
 def written_out(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command, with the words among them as overrides of `dataset=own`.
-
-    Raises:
-        LcmError: if a word names no file, or it is not clear which of them holds the questions.
-    """
+    """The arguments of a command, with the words among them as overrides of `dataset=own`."""
     words = [one for one in arguments if _is_word(one)]
     if not words:
         return list(arguments)
@@ -170,7 +165,7 @@ def written_out(arguments: Sequence[str]) -> list[str]:
                 f"{word}: no such file or folder; sessions and questions are named by their paths, settings as "
                 f"KEY=VALUE: {_HOW}"
             )
-    keys = {one.lstrip("+~").partition("=")[0]: one for one in overrides}
+    keys = {key_of(one): one for one in overrides}
     if keys.get("dataset", "dataset=own").partition("=")[2] != "own":
         raise LcmError(f"{words[0]} names sessions of your own, but {keys['dataset']} is chosen: leave one out")
     if "dataset.paths" in keys:
@@ -218,10 +213,8 @@ def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
 
     found = _of_questions(words)
     if len(found) > 1:
-        raise LcmError(
-            f"{found[0]} and {found[1]} both look like questions; name one, dataset.questions={found[0]}, beside the "
-            "sessions"
-        )
+        named = f"name one, dataset.questions={found[0]}, beside the sessions"
+        raise LcmError(f"{found[0]} and {found[1]} both look like questions; {named}")
     if not found and _is_no_session(local(words[-1])):
         found = [words[-1]]  # reading it says what is wrong with it
     if not found:

@@ -33,8 +33,8 @@ def key_of(override: str) -> str:
 
 
 def group_of(override: str) -> str:
-    """The part of its key at the top: the group that it chooses of, or sets something in."""
-    return re.split(r"[.@/]", key_of(override), maxsplit=1)[0]
+    """The group that an override chooses of, or sets something in; of `GROUP@PLACE` the place, where that is read."""
+    return re.split(r"[./]", key_of(override).rpartition("@")[2], maxsplit=1)[0]
 
 
 class Asked(NamedTuple):

@@ -22,19 +22,14 @@ STORE_VARIABLE = "LCM_DATABASE_PATH"
 
 
 def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> CommandArguments:
-    """Tell the words of a command from its settings: KEY=VALUE of a known key or group is one, all else is a word.
-
-    Raises:
-        LcmError: if a setting of the configuration's own shape is of no known group.
-    """
+    """Tell the words of a command from its settings: KEY=VALUE of a known key or group is one, all else is a word."""
     known = {"store", "json", *keys}
-    groups = conf_folder.groups()
     words, settings, overrides = [], {}, []
     for argument in arguments:
         key, equals, value = argument.partition("=")
         if equals and key in known:
             settings[key] = value
-        elif equals and key.lstrip("+~").partition(".")[0] in groups:
+        elif equals and key.lstrip("+~").partition(".")[0] in conf_folder.groups():
             overrides.append(argument)
         elif equals and (near := get_close_matches(key, known, n=1, cutoff=0.75)):
             raise LcmError(f"no such key: {key!r}; did you mean {near[0]}? Quote words that hold a =: '{argument}'")
@@ -46,15 +41,9 @@ def read_arguments(arguments: Sequence[str], keys: Sequence[str]) -> CommandArgu
 
 
 def one_word(command: CommandArguments, what: str, name: str) -> str:
-    """The one word of a command.
-
-    Raises:
-        LcmError: if there is none, or there are several.
-    """
-    if len(command.words) != 1:
-        got = "nothing" if not command.words else ", ".join(map(repr, command.words))
-        raise LcmError(f"name one {what} (quote spaces), got {got}; `lcm {name} --help` tells more")
-    return command.words[0]
+    """The one word of a command."""
+    got = ", ".join(map(repr, command.words)) or "nothing"
+    return command.word(f"name one {what} (quote spaces), got {got}; `lcm {name} --help` tells more")
 
 
 def no_words(command: CommandArguments) -> None:
@@ -71,59 +60,11 @@ def now() -> datetime:
 
 
 def named_store(command: CommandArguments) -> Path:
-    """The file of the store that was named.
-
-    Raises:
-        LcmError: if none was named, or it is none; none is ever made.
-    """
+    """The file of the store that was named; what is no store is refused before anything opens it for writing."""
     named = command.settings.get("store") or os.environ.get(STORE_VARIABLE, "")
     if not named:
         raise LcmError(f"store=FILE is missing, and ${STORE_VARIABLE} names none; `lcm ingest` makes a store")
     path = Path(named).expanduser()
-    _require_store(path)
-    return path
-
-
-@contextmanager
-def opened_store(command: CommandArguments) -> Iterator[Store]:
-    """The store that was named; raises as `named_store`."""
-    with Store(named_store(command)) as store:
-        yield store
-
-
-@contextmanager
-def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
-    """Recall as configured, on the store that was named, as the agent reads it that was; tells at the end what it
-    survived.
-
-    Raises:
-        LcmError: if no store was named, or it is none; none is ever made; or if the agent's id is blank.
-    """
-    config = command_line.read(command.overrides, "recall").config
-    recall: Recall = building.build(config, "recall")
-    asker = named_asker(command, building.build(config, "scopes"))
-    with opened_store(command) as store:
-        reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
-        yield recall, reader
-        for what, times in reader.incidents.items():
-            warn(survived(what, times))
-
-
-def named_asker(command: CommandArguments, rules: Scopes) -> Identity:
-    """Who asks, by `agent=`; nobody named = the owner of the store.
-
-    Raises:
-        LcmError: if the id is blank.
-    """
-    agent = command.settings.get("agent")
-    try:
-        return identified(rules, agent)
-    except ValueError as error:
-        raise LcmError(f"agent={agent}: {error}") from error
-
-
-def _require_store(path: Path) -> None:
-    """Refuse what is no store before anything opens it for writing."""
     if path.is_dir():
         stores = ", ".join(sorted(one.name for one in path.glob("*.db"))) or "none here"
         raise LcmError(f"{str(path)!r} is a folder; name one of its stores: {stores}")
@@ -138,3 +79,32 @@ def _require_store(path: Path) -> None:
         raise LcmError(line or f"{str(path)!r} is no store of lcm: {error}") from error
     if not found[0]:
         raise LcmError(f"{str(path)!r} is no store of lcm: it has no schema_migrations")
+    return path
+
+
+def opened_store(command: CommandArguments) -> Store:
+    """The store that was named."""
+    return Store(named_store(command))
+
+
+@contextmanager
+def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
+    """Recall as configured, on the store that was named, as the agent reads it that was; tells at the end what it
+    survived."""
+    config = command_line.read(command.overrides, "recall").config
+    recall: Recall = building.build(config, "recall")
+    asker = named_asker(command, building.build(config, "scopes"))
+    with opened_store(command) as store:
+        reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
+        yield recall, reader
+        for what, times in reader.incidents.items():
+            warn(survived(what, times))
+
+
+def named_asker(command: CommandArguments, rules: Scopes) -> Identity:
+    """Who asks, by `agent=`; nobody named = the owner of the store."""
+    agent = command.settings.get("agent")
+    try:
+        return identified(rules, agent)
+    except ValueError as error:
+        raise LcmError(f"agent={agent}: {error}") from error

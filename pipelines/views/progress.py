@@ -11,19 +11,9 @@ from html import escape
 from importlib import import_module
 from threading import Event, Lock, Thread
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from eval import download
@@ -178,7 +168,7 @@ def progress() -> Iterator[experiment.Progress]:
             looking.join()
         return
     paces: dict[str, Pace] = defaultdict(Pace)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    columns = TextColumn("{task.description}"), BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn()
     with Progress(*columns, _PaceColumn(paces), console=Console(stderr=True), transient=True) as bar:
         tasks = {}
 
@@ -209,13 +199,14 @@ Shown = Callable[[str, int | None], AbstractContextManager[download.Progress]]
 @contextmanager
 def downloading() -> Iterator[Shown]:
     """Show a bar for each file, and its speed."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=PipeSafeConsole(soft_wrap=True), transient=True) as bars:
+    columns = (BarColumn(), bars.DownloadColumn(), bars.TransferSpeedColumn(), bars.TimeRemainingColumn())
+    screen = PipeSafeConsole(soft_wrap=True)
+    with Progress(TextColumn("{task.description}"), *columns, console=screen, transient=True) as shows:
 
         @contextmanager
         def shown(name: str, size_bytes: int | None) -> Iterator[download.Progress]:
-            task = bars.add_task(name, total=size_bytes)
-            yield lambda there, whole: bars.update(task, completed=there, total=whole)
-            bars.remove_task(task)
+            task = shows.add_task(name, total=size_bytes)
+            yield lambda there, whole: shows.update(task, completed=there, total=whole)
+            shows.remove_task(task)
 
         yield shown
