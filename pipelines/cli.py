@@ -35,10 +35,8 @@ _RECALL = """
 Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""
 # Nothing here phones home, and models are never fetched while an experiment runs.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("DO_NOT_TRACK", "1")
+for _name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "DO_NOT_TRACK"):
+    os.environ.setdefault(_name, "1")
 
 PIPELINES = {
     "evaluate": "evaluate a memory system over recorded transcripts",
@@ -121,17 +119,6 @@ def run(arguments: list[str]) -> int:
         return _failed(error, debug=debug)
 
 
-def _failed(error: BaseException, *, debug: bool) -> int:
-    """Say why a command ended; returns the exit code."""
-    if ended := interruption(error):
-        code = exit_code(ended)
-        return fail("interrupted" if code == INTERRUPTED else "terminated", code)
-    assert isinstance(error, Exception)
-    if debug:
-        sys.stderr.write(redacted(traceback.format_exc()))
-    return _explained(error)
-
-
 def _answered(arguments: list[str], *, is_json: bool) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return tell(usage())
@@ -196,19 +183,15 @@ class _OncePerReason(logging.Filter):
 def usage() -> str:
     """The help of `lcm` itself."""
     width = max(map(len, PIPELINES))
-    lines = [f"  {name:<{width}}  {what}" for name, what in PIPELINES.items()]
-    return "\n".join(
-        [
-            "lcm PIPELINE [arguments]: a declarative evaluation harness for the memory of AI agents",
-            "",
-            *lines,
-            "",
-            "`lcm PIPELINE --help` tells more; --version. Every pipeline takes",
-            "  --json   its result as JSON on standard output, and nothing else there; an error as error and exit_code",
-            "  --quiet  nothing but errors, and where the result lies",
-            "  --debug  the traceback of an error",
-        ]
-    )
+    lines = "\n".join(f"  {name:<{width}}  {what}" for name, what in PIPELINES.items())
+    return f"""lcm PIPELINE [arguments]: a declarative evaluation harness for the memory of AI agents
+
+{lines}
+
+`lcm PIPELINE --help` tells more; --version. Every pipeline takes
+  --json   its result as JSON on standard output, and nothing else there; an error as error and exit_code
+  --quiet  nothing but errors, and where the result lies
+  --debug  the traceback of an error"""
 
 
 def tell(text: str) -> int:
@@ -225,7 +208,14 @@ def fail(message: str, code: int = BAD_INPUT) -> int:
     return code
 
 
-def _explained(error: Exception) -> int:
+def _failed(error: BaseException, *, debug: bool) -> int:
+    """Say why a command ended; returns the exit code."""
+    if ended := interruption(error):
+        code = exit_code(ended)
+        return fail("interrupted" if code == INTERRUPTED else "terminated", code)
+    assert isinstance(error, Exception)
+    if debug:
+        sys.stderr.write(redacted(traceback.format_exc()))
     from lcm import faults
     from lcm.errors import LcmError
 
@@ -243,13 +233,13 @@ def _explained(error: Exception) -> int:
 
 def help_of(module: str) -> str:
     """The help of a pipeline by the name of its module, with what several have in common filled in."""
-    from pipelines.config.conf_folder import groups, table_of_contents  # here, because no command needs it
+    from pipelines.config.conf_folder import groups, shipped  # here, because no command needs it
 
     source = Path(__file__).with_name(f"{module}.py")
     text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
     if "$GROUPS" in text:
-        named = ((group, groups()[group]) for group in sorted(table_of_contents(module)))
-        lines = (f"{group}: {', '.join(names)}" for group, names in named if names)
+        chosen = shipped().chosen(module).choices
+        lines = (f"{group}: {', '.join(names)}" for group, names in groups().items() if names and group in chosen)
         choices = "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
         text = text.replace("$GROUPS", f"{choices}\n")
     return text.replace("\n$RECALL", _RECALL)

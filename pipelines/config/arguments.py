@@ -14,7 +14,7 @@ from pathlib import Path
 from lcm import consent
 from lcm.clock import parse_instant
 from lcm.errors import LcmError, TranscriptError
-from pipelines.config.check import chosen
+from pipelines.config.check import Check
 from pipelines.config.conf_folder import EVALUATE, groups, paths
 from pipelines.config.overrides import asked, key_of, quoted
 
@@ -264,7 +264,7 @@ def environment_overrides(overrides: Sequence[str], pipeline: str = EVALUATE) ->
     wanted = yaml_overrides(os.environ)
     if not wanted:
         return ()
-    known = set(paths(chosen(overrides, pipeline).config))
+    known = set(paths(Check(overrides, pipeline).chosen.config))
     for key in sorted(wanted.keys() - known):
         group = key.partition(".")[0]
         if group in known:

@@ -20,9 +20,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from eval.measures.measure import is_timing
 from lcm.errors import LcmError
-from pipelines.config.check import written_as
 from pipelines.config.composition import explained, flat
-from pipelines.config.conf_folder import groups, shipped
+from pipelines.config.conf_folder import groups, shipped, written_as
 from pipelines.config.trust import TARGET, component, refusals
 
 BESIDE = ("tracking", "cache", "stages", "executor", "report")

@@ -63,11 +63,7 @@ class Asked(NamedTuple):
 
 
 def asked(text: str) -> Asked:
-    """Read an override; Hydra's own grammar is imported where it takes more than names, numbers and lists of them.
-
-    Raises:
-        LcmError: if it is none, with what to write.
-    """
+    """Read an override; Hydra's own grammar is imported where it takes more than names, numbers and lists of them."""
     if (plain := _PLAIN.fullmatch(text)) and (plain["sign"] == "~" or plain["value"] is not None):
         try:
             return Asked(text, plain["sign"], plain["key"], plain["package"], _plain(plain["value"]))
