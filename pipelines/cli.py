@@ -69,8 +69,10 @@ PIPELINES = {
     "models": "list the T5s that can summarise, and download them",
     "log": "log run folders to MLflow that did not get there",
 }
-_MODULES = {"import": "import_preset"}
-"""Pipeline -> its module, where Python does not take its name."""
+_RECALLING = ("grep", "describe", "expand", "expand-query", "status", "journal")
+"""Pipelines that read a store: functions of one module, each with its help."""
+_MODULES = {"import": "import_preset", **dict.fromkeys(_RECALLING, "recall")}
+"""Pipeline -> its module, where that is not called like it."""
 _CONFIGURED = ("evaluate", "tune")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
@@ -80,8 +82,7 @@ _NEEDS_ARGUMENTS = (
     *("grep", "describe", "expand", "expand-query", "mcp"),
 )
 """Pipelines that tell what they are for where nothing is asked of them."""
-_TELLS_JSON = ("grep", "describe", "expand", "expand-query", "status", "journal")
-"""Pipelines that have a form of their own for a program."""
+
 _OPTIONS = ("--debug", "--json", "--quiet")
 """That every pipeline takes."""
 BAD_INPUT, INTERNAL_ERROR, MACHINE_FAULT = 2, 70, 74
@@ -129,7 +130,7 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
         from pipelines.config.check import meant
 
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}{meant(name, PIPELINES)}")
-    if is_json and name in _TELLS_JSON:
+    if is_json and name in _RECALLING:  # which have a form of their own for a program
         rest = [*rest, "json=true"]
     return asked(name, rest)
 
@@ -150,9 +151,8 @@ def asked(name: str, arguments: list[str]) -> int:
 
 def _run(name: str, arguments: list[str]) -> int:
     """Run a pipeline; what is asked for is read and composed before the pipeline and all it needs are imported."""
-    module = _MODULES.get(name, name.replace("-", "_"))
     if {"-h", "--help"} & set(arguments) or (not arguments and name in _NEEDS_ARGUMENTS):
-        return tell(help_of(module))
+        return tell(help_of(name))
     command: Command | list[str] = arguments
     if name in _CONFIGURED:
         from pipelines.config.command_line import read, shown
@@ -160,7 +160,8 @@ def _run(name: str, arguments: list[str]) -> int:
         command = read(arguments, name)
         if command.look is not None:
             return tell(shown(command).rstrip("\n"))
-    code: int = importlib.import_module(f"pipelines.{module}").main(command)
+    module = importlib.import_module(f"pipelines.{_MODULES.get(name, name)}")
+    code: int = getattr(module, name.replace("-", "_") if name in _RECALLING else "main")(command)
     return code
 
 
@@ -231,14 +232,16 @@ def _failed(error: BaseException, *, debug: bool) -> int:
     return fail(f"{type(error).__name__}: {explain(error)} (a defect; --debug shows where)", INTERNAL_ERROR)
 
 
-def help_of(module: str) -> str:
-    """The help of a pipeline by the name of its module, with what several have in common filled in."""
+def help_of(name: str) -> str:
+    """The help of a pipeline, with what several have in common filled in; its module is read, not imported."""
     from pipelines.config.conf_folder import groups, shipped  # here, because no command needs it
 
-    source = Path(__file__).with_name(f"{module}.py")
-    text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    source = Path(__file__).with_name(f"{_MODULES.get(name, name)}.py")
+    module = ast.parse(source.read_text(encoding="utf-8"))
+    functions = {one.name.replace("_", "-"): one for one in module.body if isinstance(one, ast.FunctionDef)}
+    text = ast.get_docstring(functions[name] if name in _RECALLING else module) or ""
     if "$GROUPS" in text:
-        chosen = shipped().chosen(module).choices
+        chosen = shipped().chosen(name).choices
         lines = (f"{group}: {', '.join(names)}" for group, names in groups().items() if names and group in chosen)
         choices = "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
         text = text.replace("$GROUPS", f"{choices}\n")

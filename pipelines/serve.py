@@ -37,8 +37,8 @@ from lcm.errors import LcmError
 from lcm.files import is_below
 from pipelines.config import building, command_line
 from pipelines.config.arguments import CommandArguments, told_apart
+from pipelines.recall import opened_store
 from pipelines.steps.judged_pool import JudgedPool, now_text, serve
-from pipelines.steps.recall import opened_store
 from pipelines.steps.reporting import Reporter
 
 _OURS = ("judge", "judgements", "port", "open")
