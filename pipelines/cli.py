@@ -12,14 +12,11 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from lcm import __version__
-from lcm.encoding import printable
 from lcm.files import private
 from lcm.redaction import redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
-from pipelines.views.output import PipeSafeConsole, answering, open_closed_streams, output
+from pipelines.views.output import PipeSafeConsole, answering, open_closed_streams, output, tell_beside
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
@@ -205,7 +202,7 @@ def tell(text: str) -> int:
 def fail(message: str, code: int = BAD_INPUT) -> int:
     """Say on one line of stderr what is wrong, and to a program as its result."""
     output().result = {"error": message, "exit_code": code}
-    Console(stderr=True, soft_wrap=True).print(printable(redacted(f"lcm: {message}")), highlight=False, markup=False)
+    tell_beside(f"lcm: {message}")
     return code
 
 

@@ -21,6 +21,7 @@ runs, named by their folders, the dataset is written that they were made on, and
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from eval.dataset.beir import write_beir
@@ -85,7 +86,11 @@ def _files(card: Card) -> list[str]:
 
 def _releases(card: Card) -> list[str]:
     """The releases, where their files are expected, and which of them are there, whatever they are called."""
-    told = [f"  release        {release.name}: {release.title}{_size(release)}" for release in card.releases]
+    told = []
+    for release in card.releases:
+        sizes = [pin.size_bytes for pin in release.files if pin.size_bytes is not None]
+        size = f" ({sum(sizes) / 1e6:,.1f} MB)" if len(sizes) == len(release.files) else ""
+        told.append(f"  release        {release.name}: {release.title}{size}")
     try:
         where = folder(card, None)
     except DatasetError as error:
@@ -101,17 +106,11 @@ def _releases(card: Card) -> list[str]:
         elif of_release:
             lines.append(f"  {release.name}: {len(of_release)} of {len(release.files)} files are there")
     strangers = {str(one.path.relative_to(where)): one.pin.sha256 for one in found if one.release is None}
-    lines += [
-        f"  {path} is not the file of that name: sha256 is {digest}"
-        for path, digest in strangers.items()
-        if path in pins
-    ]
+    wrong = (
+        f"  {path} is not the file of that name: sha256 is {strangers[path]}" for path in strangers if path in pins
+    )
+    lines += wrong
     return lines if any(one.release for one in found) else [*lines, "  no release     is there"]
-
-
-def _size(release: Release) -> str:
-    sizes = [pin.size_bytes for pin in release.files if pin.size_bytes is not None]
-    return f" ({sum(sizes) / 1e6:,.1f} MB)" if len(sizes) == len(release.files) else ""
 
 
 def card_of(name: str) -> Card:
@@ -131,7 +130,11 @@ def _get(arguments: Sequence[str]) -> int:
     card = card_of(command.word("name one dataset to get: lcm datasets get NAME [release=NAME]"))
     base_url = command.settings.get("base_url") or os.environ.get(DATASETS_URL) or None
     releases = _chosen(card, command.settings.get("release"), base_url)
-    where = _folder(card, command.settings.get("into"))
+    into, there = command.settings.get("into"), os.environ.get(DATASETS_DIR)
+    if into is None and not there:
+        told = f"the folder that is to hold {card.name}/, or name one with into=FOLDER"
+        raise DatasetError(f"set {DATASETS_DIR} to {told}")
+    where = Path(f"{there}/{card.name}" if into is None else into).expanduser()
     for licence in dict.fromkeys(release.licence or card.licence for release in releases):
         _accept(card, licence, is_accepted=command.flag("accept_licence"))
     for release in releases:
@@ -157,25 +160,15 @@ def _chosen(card: Card, name: str | None, base_url: str | None) -> list[Release]
     return chosen
 
 
-def _folder(card: Card, into: str | None) -> Path:
-    if into is not None:
-        return Path(into).expanduser()
-    if not (there := os.environ.get(DATASETS_DIR)):
-        told = f"the folder that is to hold {card.name}/, or name one with into=FOLDER"
-        raise DatasetError(f"set {DATASETS_DIR} to {told}")
-    return Path(there).expanduser() / card.name
-
-
 def _accept(card: Card, licence: str, *, is_accepted: bool) -> None:
     say(f"{card.title}\nlicence: {licence}\norigin: {card.origin}")
     if is_accepted:
         return
     if not sys.stdin.isatty():
         raise DatasetError(f"{card.name} is under {licence}: say accept_licence=true if you accept it")
-    try:
+    answer = ""
+    with suppress(EOFError):
         answer = input("Do you accept the licence? Type yes: ")
-    except EOFError:
-        answer = ""
     if answer.strip().lower() != "yes":
         raise DatasetError(f"{card.name} is not downloaded: its licence was not accepted")
 

@@ -43,24 +43,10 @@ from lcm.given import plain_bytes
 from lcm.plugins.settings.environment import daemon_environment, rendered, variables
 from lcm.plugins.settings.tables import ABSENT, TABLES, Table, at, check, named_table
 from lcm.plugins.settings.translation import differences, written
-from pipelines.config import building, command_line, composition, conf_folder, contracts
+from pipelines.config import building, command_line, composition, conf_folder, contracts, presets
 from pipelines.config.arguments import told_apart
 from pipelines.config.overrides import group_of
-from pipelines.config.presets import (
-    PROVENANCE,
-    RECALL,
-    Choices,
-    RestoredConfig,
-    check_name,
-    composed_of,
-    hash_of,
-    override,
-    restored_choices,
-    system_groups,
-    with_references,
-    write_choices,
-    write_provenance,
-)
+from pipelines.config.presets import RECALL, Choices, RestoredConfig
 from pipelines.config.trust import today
 from pipelines.steps.plugin_reach import keys_of_memory, lost_keys, not_expressible, reach
 from pipelines.views.terminal import brief, kept, say, show_table
@@ -99,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError(f"alias={own['alias']} needs a registered name: add register=NAME")
     to = Path(own["to"])
     name = own.get("name") or to.resolve().name.replace("-", "_")
-    check_name(name, conf_folder.groups())
+    presets.check_name(name, conf_folder.groups())
     tracking = building.build(composition.composed(of_tracking), "tracking")
     if own.get("register") and not isinstance(tracking, Mlflow):
         raise LcmError("register= needs MLflow: leave tracking=none out")
@@ -151,7 +137,7 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
         raise LcmError(f"to={to} is not empty: name another folder, or remove that one first")
     to.mkdir(parents=True, exist_ok=True)
     source = replace(source, config=today(source.config))
-    preset, choices = restored_choices(source.config)
+    preset, choices = presets.restored_choices(source.config)
     beside = _beside(source.config)
     provenance = {
         "name": name,
@@ -160,7 +146,7 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
         "source": source.origin,
         "commit": source.summary.get("commit") or commit(),
         "dataset": source.summary.get("dataset"),
-        "config_hash": hash_of(source.config),
+        "config_hash": presets.hash_of(source.config),
         "measures": source.summary.get("measures", {}),
         "interval": source.summary.get("interval"),
         "overrides_beside": beside,
@@ -170,25 +156,27 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
         },
     }
     if YAML in targets:
-        groups = [group for group in system_groups(source.config) if group != RECALL]
-        write_choices(to, name, preset, groups, beside, _sentence(source))
-        again, whole = hash_of(composed_of(to, f"experiment={name}", *beside)), provenance["config_hash"]
+        groups = [group for group in presets.system_groups(source.config) if group != RECALL]
+        presets.write_choices(to, name, preset, groups, beside, _sentence(source))
+        again = presets.hash_of(presets.composed_of(to, f"experiment={name}", *beside))
+        whole = provenance["config_hash"]
         if again != whole:
             raise LcmError(
                 f"{to}: experiment={name} does not compose to what was exported ({again} instead of {whole}): what "
                 "stands below memory, and is no reference to a group, cannot be exported"
             )
     evaluated = {key: value for key, value in source.config.items() if key != RECALL}
-    write_provenance(to, name, evaluated, yaml.safe_dump(evaluated, sort_keys=False, allow_unicode=True), provenance)
+    text = yaml.safe_dump(evaluated, sort_keys=False, allow_unicode=True)
+    presets.write_provenance(to, name, evaluated, text, provenance)
     return provenance
 
 
 def _beside(config: Mapping[str, Any]) -> list[str]:
     """What no choice of a group can hold, as overrides: keys of the root that are not as they are by default."""
-    default = with_references([])
+    default = presets.with_references([])
     known = (*conf_folder.groups(), "memory", "stages")
     return [
-        override(found.key, at(config, found.key))
+        presets.override(found.key, at(config, found.key))
         for key, value in config.items()
         if key not in known
         for found in differences(key, value, default.get(key, ABSENT))
@@ -231,12 +219,12 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
         named, overrides = None, [f"system={named}", *overrides]
     if named is None:
         command = command_line.command(overrides)
-        plain = [override for override in command.overrides if group_of(override) != RECALL]
+        plain = [one for one in command.overrides if group_of(one) != RECALL]
         config = composition.composed(plain)
         contracts.refuse_unused(config, plain)
         resolved = building.resolved(config)
-        if searching := [override for override in command.overrides if group_of(override) == RECALL]:
-            resolved[RECALL] = with_references(searching, RECALL)[RECALL]
+        if searching := [one for one in command.overrides if group_of(one) == RECALL]:
+            resolved[RECALL] = presets.with_references(searching, RECALL)[RECALL]
         tuned = keys_of_memory(command.overrides, resolved)
         return ExportSource(resolved, {"kind": "overrides", "overrides": list(overrides)}, tuned=tuned)
     numbered = numbered_point(Path(named))
@@ -265,7 +253,7 @@ def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> Expo
     if not config:
         raise LcmError(f"{folder} has no {CONFIG}: name the folder of a run, or of an exported preset")
     if summary.get("kind") == "preset":
-        path = folder / PROVENANCE
+        path = folder / presets.PROVENANCE
         try:
             was = json.loads(plain_bytes(path))
             summary = {key: was[key] for key in ("commit", "dataset", "measures", "interval") if was[key]}

@@ -28,20 +28,10 @@ from lcm.given import read_whole
 from lcm.plugins.settings.environment import settings
 from lcm.plugins.settings.tables import ABSENT, TABLES, VERSIONS, Table, at, misfit, named_table
 from lcm.plugins.settings.translation import ImportedSettings, differences, read
-from pipelines.config import conf_folder
+from pipelines.config import conf_folder, presets
 from pipelines.config.arguments import told_apart
 from pipelines.config.conf_folder import nodes
-from pipelines.config.presets import (
-    PROVENANCE,
-    RECALL,
-    check_name,
-    composed_of,
-    hash_of,
-    override,
-    plugin_default,
-    searched,
-    with_references,
-)
+from pipelines.config.presets import PROVENANCE, RECALL
 from pipelines.config.trust import check_settable, today
 from pipelines.export import YAML, ExportSource, export
 from pipelines.views.terminal import kept, say
@@ -88,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
             say(f"Needs a key: set the environment variable {variable}")
     if own.get("to"):
         to = Path(own["to"])
-        check_name(name, conf_folder.groups())
+        presets.check_name(name, conf_folder.groups())
         export(ExportSource(found.config, found.origin), to, name, (YAML,))
         kept(to / "system" / f"{name}.yaml", verb="Imported")
     if found.searching:
@@ -113,7 +103,7 @@ def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> Importe
         found = read(table, document, by_variable)
     except (LcmError, ValueError) as error:
         raise LcmError(f"{', '.join(map(str, files))}: {error}") from error
-    config, overrides = plugin_default(table, found)
+    config, overrides = presets.plugin_default(table, found)
     searching = _changed(found, [f"{RECALL}={table.name}"], config, RECALL) if RECALL in config else ()
     config.pop(RECALL, None)
     resolved = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
@@ -142,14 +132,16 @@ def imported_preset(path: Path) -> ImportedPreset:
     was = json.loads(_text(folder / PROVENANCE)) if (folder / PROVENANCE).is_file() else None
     beside = was["overrides_beside"] if was is not None and choice.startswith("experiment=") else []
     check_settable([str(one).partition("=")[0] for one in beside], f"{folder / PROVENANCE}: overrides_beside")
-    config = today(composed_of(folder, choice, *beside))
+    config = today(presets.composed_of(folder, choice, *beside))
     told = {}
-    if was is not None and (now := hash_of(config)) != was["config_hash"]:
+    if was is not None and (now := presets.hash_of(config)) != was["config_hash"]:
         exported = Run(folder).config
-        if not exported or hash_of(today(exported)) != now:  # components may have another name than they had then
+        if (
+            not exported or presets.hash_of(today(exported)) != now
+        ):  # components may have another name than they had then
             before = f"its configuration was {was['config_hash']} when it was exported"
             told[choice] = f"{before} and is {now} now: choices have changed"
-    overrides = (searched(folder), choice, *beside)
+    overrides = (presets.searched(folder), choice, *beside)
     return ImportedPreset(config, overrides, {"kind": "preset", "folder": str(folder)}, told)
 
 
@@ -169,13 +161,13 @@ def _changed(
     found: ImportedSettings, overrides: Sequence[str], config: Mapping[str, Any], pipeline: str = conf_folder.EVALUATE
 ) -> list[str]:
     """The values that differ from what the choices hold, as overrides for a pipeline."""
-    default = with_references(overrides, pipeline)
+    default = presets.with_references(overrides, pipeline)
     changed = []
     for key in found.values:
         value = at(config, key)
         is_meant = value is not ABSENT and (key.partition(".")[0] == RECALL) == (pipeline == RECALL)
         if is_meant and list(differences(key, value, at(default, key))):
-            changed.append(override(key, value))
+            changed.append(presets.override(key, value))
     return changed
 
 

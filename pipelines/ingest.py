@@ -33,25 +33,17 @@ from lcm.faults import is_of_machine
 from lcm.memory.session import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
+from lcm.transcript import reading as formats
 from lcm.transcript.branches import is_branch
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.message_tokens import Usage
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
-from lcm.transcript.reading import (
-    READERS,
-    Copies,
-    CopiesRule,
-    Holders,
-    in_few_lines,
-    nothing_in,
-    read_pieces,
-    reader_of,
-    without_formats,
-)
+from lcm.transcript.reading import READERS, Copies, CopiesRule, Holders
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
+from pipelines.config.arguments import CommandArguments
 from pipelines.config.command_line import Command
 from pipelines.config.overrides import group_of
 from pipelines.config.trust import component
@@ -135,12 +127,12 @@ class _Reading:
     def pieces(self, one: _FileReport, step: Callable[[], None]) -> Iterator[Transcript]:
         """What a file holds, counted in its report; nothing where no reader takes it."""
         try:
-            reader = reader_of(one.file, self.format, self.readers)
+            reader = formats.reader_of(one.file, self.format, self.readers)
         except TranscriptError as error:
             one.refused = str(error)
             return
         one.format = reader.name
-        for piece in read_pieces(one.file, reader, copies=self.copies):
+        for piece in formats.read_pieces(one.file, reader, copies=self.copies):
             counts = one.conversations.setdefault(piece.conversation_id, _Counts())
             used = self.preparer.usage(piece.messages, piece.events, counts.roles.total())
             counts.usage = counts.usage.plus(used)
@@ -151,7 +143,7 @@ class _Reading:
             yield piece
         one.is_read = True
         if not one.conversations:
-            one.refused = nothing_in(one.file.path)
+            one.refused = formats.nothing_in(one.file.path)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -182,9 +174,10 @@ def main(arguments: Sequence[str]) -> int:
         _show(read, has_new=is_store)
     _tell_usage([told.usage for one in read for told in one.conversations.values()])
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
-    warn_in_part("doubtful", in_few_lines([doubt for one in taken if one.is_read for doubt in one.file.doubts]))
+    warn_in_part("doubtful", formats.in_few_lines([doubt for one in taken if one.is_read for doubt in one.file.doubts]))
     warn_in_part("left out", [reason for one in taken for reason in one.left_out])
-    warn_in_part("passed over", [without_formats(one.refused) for one in taken if one.refused and one.is_passed_over])
+    passed_over = [one.refused for one in taken if one.refused and one.is_passed_over]
+    warn_in_part("passed over", list(map(formats.without_formats, passed_over)))
     for one in taken:
         if one.refused and not one.is_passed_over:
             warn(f"not taken in: {one.refused}")
@@ -202,8 +195,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _settings(command: Command) -> tuple[Path, str, bool, Copies | None]:
     """The command's own; what is left belongs to the components."""
-    defaults = {"format": "auto", "strict": "false", "copies": "once"}
-    into, name, strict, copies = ({**defaults, **command.own}.get(key, "") for key in _OURS)
+    own = {"into": "", "format": "auto", "copies": "once", **command.own}
+    into, name, copies = (own[key] for key in ("into", "format", "copies"))
     for override in command.overrides:
         if group_of(override) not in _GROUPS:
             key = override.partition("=")[0]
@@ -214,11 +207,10 @@ def _settings(command: Command) -> tuple[Path, str, bool, Copies | None]:
         raise LcmError(f"into must end in one of {', '.join(_ENDINGS)}, got {into!r}")
     if Path(into).suffix == ".parquet" and Path(into).exists():
         raise LcmError(f"into={into} exists, and a Parquet file cannot grow: name another, or remove it first")
-    if strict not in ("true", "false"):
-        raise LcmError(f"strict must be true or false, got {strict!r}")
+    is_strict = CommandArguments((), dict(command.own), ()).flag("strict")
     if copies not in get_args(CopiesRule):
         raise LcmError(f"copies must be one of {', '.join(get_args(CopiesRule))}, got {copies!r}")
-    return Path(into), name, strict == "true", Copies() if copies == "once" else None
+    return Path(into), name, is_strict, Copies() if copies == "once" else None
 
 
 def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:

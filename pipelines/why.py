@@ -35,24 +35,9 @@ import polars as pl
 from rapidfuzz import fuzz, process
 
 from eval.dataset.dataset import Dataset
+from eval.ladder import losses as ladder
 from eval.ladder.explanation import DROPPED, FELL, ROSE, STAYED, Explanation, Shown, explained, shown, with_budget
-from eval.ladder.losses import (
-    FIRST,
-    FOUND,
-    LATE,
-    NO_MISS,
-    REASONS,
-    Asked,
-    asked_again,
-    counted,
-    judged_messages,
-    losses,
-    missed,
-    most_missed,
-    places_in_order,
-    retrievals,
-    said_messages,
-)
+from eval.ladder.losses import FIRST, FOUND, NO_MISS, REASONS
 from eval.measures.means import ALL
 from eval.measures.retention import Retention
 from eval.run import SUMMARY, folder_kind
@@ -116,7 +101,7 @@ def _folded(text: str) -> str:
 
 _MEANT = {
     FOUND: f"among the first {FIRST} documents",
-    LATE: f"ranked, and behind the first {FIRST} at every stage",
+    ladder.LATE: f"ranked, and behind the first {FIRST} at every stage",
     SOURCE: "not found by the source",
     **REASONS,
 }
@@ -188,7 +173,7 @@ def _newest() -> Path:
 
 
 def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
-    queries, done = judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
+    queries, done = ladder.judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
     if not queries:
         raise LcmError(f"{run.run.folder} has no judged questions: name one, and what was to be found: --expect ID")
     with progress() as show:
@@ -198,16 +183,16 @@ def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
             done += placed
             show("queries", done, queries)
 
-        rows = losses(run.experiment.evaluator, count, run.require_same)
+        rows = ladder.losses(run.experiment.evaluator, count, run.require_same)
     if output().is_json:
         tell_json(losses_record(run.run.folder, rows))
     else:
         texts = {query.query_id: query.text for query in run.experiment.evaluator.dataset.queries}
-        show_losses(run.run.folder, rows, counted(rows), texts)
+        show_losses(run.run.folder, rows, ladder.counted(rows), texts)
     if command.overrides:
         tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
-        named = most_missed(rows, command.number("traces") or _TRACES)
-        where = tracking.log_retrievals(run.run.folder, list(retrievals(run.experiment.evaluator, rows, named)))
+        named = ladder.most_missed(rows, command.number("traces") or _TRACES)
+        where = tracking.log_retrievals(run.run.folder, list(ladder.retrievals(run.experiment.evaluator, rows, named)))
         if where:
             say(f"Logged: {where}")
 
@@ -231,14 +216,14 @@ def _told(
 ) -> list[tuple[Explanation, list[Shown]]]:
     """What became of a message or document of a question; of none named, of each judged message that it misses."""
     evaluator = run.experiment.evaluator
-    said = said_messages(evaluator.dataset, query.workspace_id)
-    judged = judged_messages(evaluator.dataset).filter(query_id=query.query_id)["message_id"].to_list()
+    said = ladder.said_messages(evaluator.dataset, query.workspace_id)
+    judged = ladder.judged_messages(evaluator.dataset).filter(query_id=query.query_id)["message_id"].to_list()
     if expected is None and not judged:
         raise LcmError(f"question {query.query_id!r} has no judged messages: name what was to be found, --expect ID")
     told: list[tuple[Explanation, list[Shown]]] = []
     with progress() as show:
         show("replaying", 0, 1)
-        for asked in asked_again(evaluator, query.workspace_id, {query.query_id}):
+        for asked in ladder.asked_again(evaluator, query.workspace_id, {query.query_id}):
             names = judged
             if expected is not None:
                 known = [*said, *asked.memory.documents["document_id"]]
@@ -251,7 +236,7 @@ def _told(
     return told
 
 
-def _contexts(run: RepeatedRun, asked: Asked, found: Explanation, budget: int | None) -> list[Shown]:
+def _contexts(run: RepeatedRun, asked: ladder.Asked, found: Explanation, budget: int | None) -> list[Shown]:
     """How the contexts of a question show a message, or the first message of a document."""
     evaluator = run.experiment.evaluator
     measure = next((one for one in evaluator.measures.values() if isinstance(one, Retention)), Retention(budgets=()))
@@ -266,8 +251,8 @@ def show_losses(
 ) -> None:
     """How many judged messages are in each place, by category where they are lost, and the questions that miss most,
     with their words of `texts`."""
-    places, total = places_in_order(rows), len(rows)
-    lost = missed({place: counts[ALL][place] for place in places})
+    places, total = ladder.places_in_order(rows), len(rows)
+    lost = ladder.missed({place: counts[ALL][place] for place in places})
     n, without = sum(lost.values()), sum(counts[ALL].get(place, 0) for place in NO_MISS)
     told = f": {' + '.join(f'{place} {times:,}' for place, times in lost.items())} = {n:,}" if lost else ""
     say(f"{folder}: {n:,} of {total - without:,} judged messages are missed by the first {FIRST} documents{told}")
@@ -283,13 +268,13 @@ def show_losses(
             name or "-",
             sum(of.values()),
             of.get(FOUND, 0),
-            ", ".join(f"{place} {of[place]:,}" for place in places if place in missed(of)) or "-",
+            ", ".join(f"{place} {of[place]:,}" for place in places if place in ladder.missed(of)) or "-",
         )
         for name, of in counts.items()
         if name != ALL
     ]
     show_table(("category", Column("judged", "number"), Column("found", "number"), "missed"), by_category)
-    if not (worst := most_missed(rows, _MOST_QUESTIONS)):
+    if not (worst := ladder.most_missed(rows, _MOST_QUESTIONS)):
         return
     asked = []
     for query_id in worst:
@@ -367,12 +352,12 @@ def _short(text: str, characters: int = _SHOWN) -> str:
 
 def losses_record(folder: Path, rows: pl.DataFrame) -> dict[str, Any]:
     """The places of all judged messages of a run, counted and one by one."""
-    counts = counted(rows)
+    counts = ladder.counted(rows)
     return {
         "run": str(folder),
         "first": FIRST,
         "judged": len(rows),
-        "missed": sum(missed(counts[ALL]).values()),
+        "missed": sum(ladder.missed(counts[ALL]).values()),
         "places": counts[ALL],
         "categories": {name: of for name, of in counts.items() if name != ALL},
         "messages": rows.to_dicts(),

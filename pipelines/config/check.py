@@ -12,18 +12,7 @@ from typing import Any
 from lcm import consent
 from lcm.errors import LcmError
 from pipelines.config import conf_folder
-from pipelines.config.conf_folder import (
-    EVALUATE,
-    PRESETS,
-    Choosing,
-    Chosen,
-    Tree,
-    at,
-    groups,
-    paths,
-    shipped,
-    written_as,
-)
+from pipelines.config.conf_folder import EVALUATE, PRESETS, Choosing, Chosen, Tree, at, groups, paths, written_as
 from pipelines.config.overrides import Asked, asked
 
 SEARCH_PATH = "hydra.searchpath"
@@ -88,7 +77,7 @@ class Check:
         self.asked = list(self._read(overrides))
         self.folders = list(self._searched())
         """That choices are looked for in, beside `conf`."""
-        self.tree = Tree([*self.folders, *more]) if self.folders or more else shipped()
+        self.tree = Tree([*self.folders, *more]) if self.folders or more else conf_folder.shipped()
         settable = [one for one in self.asked if not isinstance(one.value, dict) and not one.is_hydras]
         self.choosing = [one for one in settable if self.tree.is_group(one.key)]
         """What chooses of a group."""

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -180,11 +180,8 @@ def _variable(name: str, *default: Any) -> Any:
     return os.environ.get(str(name), default[0] if default else None)
 
 
-def _no_resolver(name: str) -> Any:
-    def refuse(*_: Any) -> Any:
-        raise LcmError(f"${{{name}:...}} is not worked out: write the value itself")
-
-    return refuse
+def _refuse(name: str, *_: Any) -> Any:
+    raise LcmError(f"${{{name}:...}} is not worked out: write the value itself")
 
 
 def guard_resolvers() -> None:
@@ -192,4 +189,4 @@ def guard_resolvers() -> None:
     configuration of text or of other keys is refused."""
     OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
     for name in _RESOLVERS:
-        OmegaConf.register_new_resolver(name, _no_resolver(name), replace=True)
+        OmegaConf.register_new_resolver(name, partial(_refuse, name), replace=True)
