@@ -52,7 +52,7 @@ from pipelines.config.arguments import RUNS_COMMAND, CommandArguments, told_apar
 from pipelines.steps.runs import RepeatedRun, repeated_run
 from pipelines.steps.sides import EVALUATED
 from pipelines.views.output import output
-from pipelines.views.progress import progress
+from pipelines.views.progress import progress, working
 from pipelines.views.terminal import say, show_table, tell_json
 
 _NEAR, _NEAR_ID = 60.0, 80.0
@@ -221,8 +221,7 @@ def _told(
     if expected is None and not judged:
         raise LcmError(f"question {query.query_id!r} has no judged messages: name what was to be found, --expect ID")
     told: list[tuple[Explanation, list[Shown]]] = []
-    with progress() as show:
-        show("replaying", 0, 1)
+    with working("replaying"):
         for asked in ladder.asked_again(evaluator, query.workspace_id, {query.query_id}):
             names = judged
             if expected is not None:
@@ -232,7 +231,6 @@ def _told(
             run.require_same(found[0].traced)
             missed = [one for one in found if one.place != FOUND]
             told = [(one, _contexts(run, asked, one, budget)) for one in missed or found]
-        show("replaying", 1, 1)
     return told
 
 

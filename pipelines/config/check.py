@@ -122,7 +122,8 @@ class Check:
                 self._refuse(one, reason)
                 continue
             choice = tuple(one.value) if isinstance(one.value, list) else one.value
-            choosing[one.text] = Choosing(one.sign, one.key, one.package, choice)
+            key = one.key if one.package is None else f"{one.key}@{one.package or '_global_'}"
+            choosing[one.text] = Choosing(key, choice, one.sign)
         try:
             made = self.tree.chosen(self.pipeline, list(choosing.values()))
         except LcmError as error:  # of a YAML that is chosen: nothing is known of settings then
@@ -131,14 +132,16 @@ class Check:
             return Chosen({})
         before = None
         for one in asked_for:
-            key = choosing[one.text].key if one.text in choosing else None
+            if one.text not in choosing:
+                continue
+            key = choosing[one.text].key
             if key in made.unmatched and one.sign == "~":
                 self._refuse(one, f"{one.text}: there is no such choice here to take out")
             elif key in made.unmatched and one.package is None:
                 self._refuse(one, self._unknown(one.key, made.config))
             elif key in made.unmatched:
                 self._refuse(one, f"{one.text}: there is no choice of {one.key} at {one.package}; +{one.text} adds one")
-            elif key and one.sign == "+":
+            elif one.sign == "+":
                 others = [choice for choice in choosing.values() if choice.sign != "+"]
                 before = before or self.tree.chosen(self.pipeline, others)
                 if key in before.choices:

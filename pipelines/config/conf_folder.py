@@ -149,22 +149,12 @@ class Yaml(NamedTuple):
 class Choosing(NamedTuple):
     """What a command chooses of a group."""
 
-    sign: str
-    """Nothing, `+` to add a choice, or `~` to take one out."""
-    group: str
-    package: str | None
+    key: str
+    """A group, or `GROUP@PLACE`."""
     choice: Any
     """A name, or a tuple of several; None where one is taken out."""
-
-    @property
-    def key(self) -> str:
-        return self.group if self.package is None else f"{self.group}@{self.package or '_global_'}"
-
-
-def choosing(key: str, choice: Any, sign: str = "") -> Choosing:
-    """What is chosen at a group, or at `GROUP@PLACE`."""
-    group, _, package = key.partition("@")
-    return Choosing(sign, group, package or None, choice)
+    sign: str = ""
+    """Nothing, `+` to add a choice, or `~` to take one out."""
 
 
 @dataclass(slots=True)
@@ -233,7 +223,8 @@ class _Composing:
     def __init__(self, tree: Tree, choosing: Sequence[Choosing] = ()) -> None:
         self.tree = tree
         self.asked = {one.key: one.choice for one in choosing if not one.sign}
-        self.added = [Default(one.group, one.choice, one.package) for one in choosing if one.sign == "+"]
+        added = ((*one.key.partition("@"), one.choice) for one in choosing if one.sign == "+")
+        self.added = [Default(group, choice, package or None) for group, _, package, choice in added]
         self.dropped = {one.key: one.choice for one in choosing if one.sign == "~"}
         self.unmatched = list(self.asked)
         self.kept = set(self.dropped)

@@ -406,22 +406,22 @@ class _IdleParts:
                 yield group, "neither the ranking nor the assembly asks it"
             else:
                 yield group, "nothing that is chosen takes it up"
-        if not self.folds and self.finds_summaries:
-            yield "summary_documents", _FOLDS_NOTHING
-        if not self.folds and not self.contract("scheduling").is_off:
-            yield "scheduling", _FOLDS_NOTHING
-        if "summary_expansion" in self.chosen & self.read:
-            if not self.folds:
-                yield "summary_expansion", _FOLDS_NOTHING
-            elif not self.finds_summaries:
-                yield "summary_expansion", "summary_documents=none lets ranking find no summary"
+        is_expanding = "summary_expansion" in self.chosen & self.read
+        if self.folds and is_expanding and not self.finds_summaries:
+            yield "summary_expansion", "summary_documents=none lets ranking find no summary"
+        for group, is_there in (
+            ("summary_documents", self.finds_summaries),
+            ("scheduling", not self.contract("scheduling").is_off),
+            ("summary_expansion", is_expanding),
+        ):
+            if is_there and not self.folds:
+                yield group, _FOLDS_NOTHING
         if self.part("reinforcement").recalled and not self._reads(OF_USE):
             yield "reinforcement", "neither fusion nor decay reads how often a document was used"
         if not self.folds and getattr(self.part("replay"), "is_per_turn", False):
             yield "replay.per_turn", "compaction=none does nothing after a turn"
-        recovers = not self.contract("recovery").is_off
         for index in sorted(self.chosen & set(INDEXES) - self.asked):
-            if index == "vector_index" and recovers:
+            if index == "vector_index" and not self.contract("recovery").is_off:
                 yield f"the source's {index}", "it does not ask it; a recovery may"
             else:
                 yield index, "this source does not ask it"
@@ -442,9 +442,7 @@ class _IdleParts:
             if group == "replay" or (group in self.chosen & self.read and not self.contract(group).idle_because):
                 if self._was_set(group, path):
                     yield key, reason
-            elif group == "distractors" and self.plain[group] != {
-                "transcripts": shipped().node("dataset", "transcripts")
-            }:
+            elif group == "distractors" and self.plain[group] != _usual()[group]:
                 yield group, reason
 
     @cached_property

@@ -21,7 +21,7 @@ from lcm.plugins.settings.translation import ImportedSettings, applied
 from pipelines.config import building, composition
 from pipelines.config.building import BESIDE, as_written, identity
 from pipelines.config.check import checked
-from pipelines.config.conf_folder import EVALUATE, PRESETS, REFERENCE, Tree, choosing, groups, place, shipped
+from pipelines.config.conf_folder import EVALUATE, PRESETS, REFERENCE, Choosing, Tree, groups, place, shipped
 from pipelines.config.overrides import group_of, quoted
 from pipelines.config.trust import TARGET
 
@@ -219,9 +219,9 @@ def changed(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
     }
     tree = Tree(right.folders)
     alone = {key: choice for key, choice in choices.items() if group_of(key) not in PRESETS}
-    first = [choosing(key, choice) for key, choice in alone.items() if key in usual]
+    first = [Choosing(key, choice) for key, choice in alone.items() if key in usual]
     there = tree.chosen(EVALUATE, first).choices  # among them slots of what was chosen, which are no addition
-    rest = [choosing(key, alone[key], "" if key in there else "+") for key in alone if key not in usual]
+    rest = [Choosing(key, alone[key], "" if key in there else "+") for key in alone if key not in usual]
     plain = tree.chosen(EVALUATE, [*first, *rest]).config
     before = dict(leaves({key: node for key, node in plain.items() if key not in _LEFT_OUT}))
     now = leaves({key: node for key, node in as_written(config).items() if key not in _LEFT_OUT})
