@@ -41,7 +41,6 @@ from eval.executor import Executor, FailedItem
 from eval.mirror import Mirror, origin_of
 from eval.run import write_frame
 from eval.table import Column
-from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session import MessagePreparer
 from lcm.transcript.folders import is_passed_over, recorded_files
@@ -99,7 +98,11 @@ def main(arguments: Sequence[str]) -> int:
     paths, config, ours = _expanded(command.words), command.config, {**_OURS, **command.own}
     into, triggers, number = _checked(ours)
     contracts.refuse_unused(config, command.overrides, "compact", _ROOTS)
-    executor, tracking, parts = _built(config)
+    parts = PartsFactory(building.resolved(config))
+    compaction = parts().compaction  # what the workers will build: once here, so that a mistake stops before any work
+    require_no_admission(compaction)
+    refuse_absent_model(compaction)
+    executor, tracking = building.build(config, "executor"), building.build(config, "tracking")
     settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)
     try:
@@ -166,16 +169,6 @@ def _checked(ours: dict[str, str]) -> tuple[Path, Triggers, int | None]:
     if shards and not (shards.isdecimal() and 1 <= int(shards) <= 999):
         raise LcmError(f"shards must be a whole number from 1 to 999, got {shards!r}")
     return into, ours["triggers"], int(shards) if shards else None  # type: ignore[return-value]  # checked above
-
-
-def _built(config: DictConfig) -> tuple[Executor, Tracking, PartsFactory]:
-    """What this process needs, and what the workers will build: once here, so that a mistake stops before any work."""
-    parts = PartsFactory(building.resolved(config))
-    compaction = parts().compaction
-    require_no_admission(compaction)
-    refuse_absent_model(compaction)
-    executor, tracking = building.build(config, "executor"), building.build(config, "tracking")
-    return executor, tracking, parts
 
 
 def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _BatchOutcome:

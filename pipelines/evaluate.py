@@ -92,17 +92,15 @@ def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> Mappin
 def show_readers(parts: Sequence[Part], unread: Sequence[UnreadKey]) -> None:
     """A row a key that is read, with its reader; a row a key that nothing reads, with the reason; how many of each."""
     say("each key and the part that reads it")
-    show_table(("key", "value", "read by", "which stands at"), [row for part in parts for row in _rows(part)])
+    rows = []
+    for part in parts:
+        values = {key: brief(value, _LONGEST) for key, value in part.keys.items()}
+        told = values or {part.written: "no keys of its own"}
+        rows += [(key, value, part.name, "\n".join(part.taken_by)) for key, value in told.items()]
+    show_table(("key", "value", "read by", "which stands at"), rows)
     read = sum(len(part.keys) for part in parts)
     if unread:
         say("keys that nothing reads: whatever they are set to, no number changes")
         show_table(("key", "value", "why"), [(one.key, brief(one.value, _LONGEST), one.reason) for one in unread])
     said = f"{len(unread)} are read by nothing" if unread else "there is no other"
     say(f"{read} keys are read by {len(parts)} parts; {said}")
-
-
-def _rows(part: Part) -> list[tuple[str, str, str, str]]:
-    where = "\n".join(part.taken_by)
-    if not part.keys:
-        return [(part.written, "no keys of its own", part.name, where)]
-    return [(key, brief(value, _LONGEST), part.name, where) for key, value in part.keys.items()]

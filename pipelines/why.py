@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
         told = f"{command.words[0]!r} is named already; put a question of several words in quotes"
         raise LcmError(f"{command.words[1]}: {told}")
     word = next(iter(command.words), None)
-    is_run = word is None or _is_path(word)
+    is_run = word is None or (Path(word) / SUMMARY).is_file() or (os.sep in word and " " not in word)
     if is_run and (asked := {"expect", "budget"} & command.settings.keys()):
         raise LcmError(f"{min(asked)}= is of one question: lcm why QUESTION --expect ID --run RUN")
     if not is_run and (command.overrides or "traces" in command.settings):
@@ -156,11 +156,6 @@ def _as_settings(arguments: Sequence[str]) -> list[str]:
         else:
             raise LcmError(f"no such option: {argument!r}; `lcm why --help` tells more")
     return found
-
-
-def _is_path(word: str) -> bool:
-    """Whether a word names a folder rather than a question."""
-    return (Path(word) / SUMMARY).is_file() or (os.sep in word and " " not in word)
 
 
 def _newest() -> Path:

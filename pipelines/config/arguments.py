@@ -116,8 +116,9 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
         key, equals, value = argument.partition("=")
         names = [name.strip(" '\"") for name in value.strip("[]").split(",")]
         if key == "trust" and equals and not Path(argument).exists():
-            folders = {name for name in names if "/" in name and Path(name).expanduser().is_dir()}
-            if wrong := [name for name in names if name not in folders and not _is_theirs(name)]:
+            theirs = {name for name in names if name.isidentifier() and name not in consent.OWN}
+            theirs |= {name for name in names if "/" in name and Path(name).expanduser().is_dir()}
+            if wrong := [name for name in names if name not in theirs]:
                 raise LcmError(f"trust={value}: {wrong[0]!r} is no package of yours; write trust=[PACKAGE]")
             said[consent.TRUST].update(names)
             continue
@@ -145,10 +146,6 @@ def _commands(argument: str) -> Iterator[tuple[str, ...]]:
     for named in _COMMAND.findall(argument):
         with suppress(LcmError):
             yield consent.words_of_command(asked(f"command={named}").value)
-
-
-def _is_theirs(package: str) -> bool:
-    return package.isidentifier() and package not in consent.OWN
 
 
 def written_out(arguments: Sequence[str]) -> list[str]:
