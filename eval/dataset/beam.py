@@ -10,29 +10,25 @@ It is published in three forms, each read conversation by conversation:
 A conversation of 10M wraps its batches in plans, `{"plan-1": [...]}`; message ids may begin anew in each.
 """
 
-import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from eval.dataset.card import Card, dataset_digest, folder, read_card
+from eval.dataset.card import Card, folder, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     FoundFile,
-    Published,
+    PublishedFile,
     Record,
-    check_part,
     files_of,
     head,
     json_records,
     json_value,
-    notes_of,
     parsed,
-    part_words,
     unpacked_lines,
 )
 from lcm import given_parquet
@@ -63,6 +59,7 @@ _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 _PLAN_MARKER = re.compile(r"\s*->->.*$")
 _LINE = re.compile(rb'\s*\{\s*"conversation_id"\s*:\s*"([^"\\]+)"')
 _SIZE = re.compile(r"\d+[KM](?![^\W_])")
+_DAY = "a day as November-05-2023"  # BEAM names no hour, so its first instant
 _PLAN = re.compile(r"plan-\d+")
 _NOTES = (
     "chats are truncated, as the repository has them beside the full ones",
@@ -93,7 +90,7 @@ class _Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Beam(Published):
+class Beam(PublishedFile):
     """20, 35, 35 or 10 conversations as published, 12, 21 or 5 in the development part; twenty questions each.
 
     Times: a message has the day last named, as the first of each batch does; every question is asked at the last
@@ -108,7 +105,7 @@ class Beam(Published):
     card: ClassVar[Card] = read_card("beam")
 
     def __post_init__(self) -> None:
-        Published.__post_init__(self)
+        PublishedFile.__post_init__(self)
         check_choice(self, size=Size, chats=Chats)
 
     def load(self) -> Dataset:
@@ -142,13 +139,11 @@ class Beam(Published):
                     draft.answers.append((query_id, answer))
                 if (summary := question.find("ideal_summary", str)) is not None:
                     draft.references.append((transcript.conversation_id, query_id, summary))
-        check_part(self.only, names, place)
+        self.check_part(names, place)
         draft.counts[truncated] = sum(path.name == _TRUNCATED for path in found)
         of_chats = "" if self.chats == "full" else f" chats={self.chats}"
-        protocol = f"size={self.size} unit=message{of_chats}{part_words(self.only)}"
-        digest = dataset_digest([file.pin for file in found.values()], protocol)
-        groups = {"single-shot": SINGLE_SHOT}
-        return draft.dataset("beam", protocol, digest, notes_of(*found.values()), groups=groups)
+        protocol = f"size={self.size} unit=message{of_chats}"
+        return self.dataset(draft, protocol, [*found.values()], groups={"single-shot": SINGLE_SHOT})
 
     def recorded(self) -> tuple[Path, Iterator[Recorded]]:
         """The conversations of the size, in the one form in which they are there, and where that is.
@@ -224,11 +219,7 @@ def _of_tables(paths: Sequence[Path], size: str) -> Iterator[Recorded]:
     def read(row: Any, place: str) -> tuple[Record, Record]:
         (fields,) = row.to_pylist()
         record = Record(place, _without_nulls(fields))
-        text = record.get("probing_questions", str)
-        try:
-            questions = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
-            raise record.wrong("probing_questions", f"is no Python literal ({err})") from err
+        questions = record.literal("probing_questions", "literal")
         return record, Record(place, {"probing_questions": questions}).inner("probing_questions")
 
     for path in paths:
@@ -262,7 +253,7 @@ def _transcript(name: str, chat: Record) -> tuple[Transcript, dict[int, str]]:
     messages, ids = [], {}
     for said in _said(chat.get("chat", list), chat.place):
         anchor = said.record.find("time_anchor", str)
-        day = day if anchor is None else _day(anchor, said.record)
+        day = day if anchor is None else said.record.instant("time_anchor", anchor, "%B-%d-%Y", _DAY)
         if day is None:
             raise said.record.wrong("time_anchor", "is missing: the first message must name its day")
         ids[said.number] = opaque_id("beam", name, str(said.number))
@@ -347,11 +338,3 @@ def _flat(evidence: Any) -> Iterator[int]:
                 yield from _flat(entry)
         case number:
             yield number
-
-
-def _day(anchor: str, record: Record) -> datetime:
-    """`November-05-2023`; BEAM names no hour and no zone, so the day's first instant in UTC."""
-    try:
-        return datetime.strptime(anchor, "%B-%d-%Y").replace(tzinfo=UTC)
-    except ValueError as err:
-        raise record.wrong("time_anchor", f"must be a day as November-05-2023, got {anchor!r}") from err

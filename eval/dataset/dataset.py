@@ -249,3 +249,17 @@ def text_message(
         parts=(Part("text", text=content if text is None else text),),
         envelope={"native": native, "slots": {}},
     )
+
+
+def one_session(dataset: str, name: str, said: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> Transcript:
+    """A workspace of one session, of which nobody says when it was.
+
+    Args:
+        said: of each message the author, the words, the words as recorded and the record.
+    """
+    session_id = opaque_id(dataset, name, "session")
+    messages = tuple(
+        text_message(opaque_id(dataset, name, str(place)), session_id, words, native, text=recorded, author=author)
+        for place, (author, words, recorded, native) in enumerate(said)
+    )
+    return Transcript(opaque_id(dataset, name), messages, workspace_id=name)

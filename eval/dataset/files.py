@@ -5,6 +5,7 @@ an unknown one, which is taken too and told in the notes of the run. Each record
 wrong kind is told by file, record and key.
 """
 
+import ast
 import csv
 import hashlib
 import json
@@ -13,11 +14,13 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
-from eval.dataset.card import Card, PinnedFile, Release, folder
+from eval.dataset.card import Card, PinnedFile, Release, dataset_digest, folder
+from eval.dataset.dataset import Dataset, Draft
 from eval.download import PARTIAL
 from lcm.encoding import well_formed
 from lcm.errors import DatasetError
@@ -56,12 +59,10 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What all loaders of one published file are asked: where it is, what it may be, and what is taken of it."""
+    """What all loaders of published files are asked: where they are, what they may be, and what is taken of them."""
 
     directory: str | None = None
     """None: the dataset's folder in `LCM_DATASETS_DIR`."""
-    file: str | None = None
-    """Its path below the folder, or an absolute one; None: the only file of the dataset there."""
     pinned: bool = False
     """Refuse a file of no known release, instead of taking it and saying so."""
     only: Sequence[str] | None = None
@@ -70,11 +71,9 @@ class Published:
     card: ClassVar[Card]
 
     def __post_init__(self) -> None:
-        check_only(self.only)
-
-    def find(self, shape: Shape) -> FoundFile:
-        """The one file of a shape, as `find_file`."""
-        return find_file(self.card, shape, self.directory, self.file, pinned=self.pinned)
+        is_list = isinstance(self.only, Sequence) and not isinstance(self.only, str)
+        if self.only is not None and not (is_list and self.only and all(isinstance(name, str) for name in self.only)):
+            raise ValueError(f"only must be null or a list of names, got {self.only!r}")
 
     def identified(self, path: Path) -> FoundFile:
         """What a file is, as `identified`."""
@@ -83,6 +82,49 @@ class Published:
     def takes(self, name: str) -> bool:
         """Whether `only` leaves this workspace in."""
         return self.only is None or name in self.only
+
+    def check_part(self, known: Collection[str], where: object) -> None:
+        """Refuse names of `only` that a dataset does not hold.
+
+        Args:
+            known: the names that there are, in order.
+            where: they are looked for, for the message.
+        """
+        if unknown := [name for name in self.only or () if name not in known]:
+            names = list(known)
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            raise DatasetError(
+                f"dataset.only names {unknown[0]!r}, which {where} does not hold; "
+                f"it holds {', '.join(names[:_NAMED])}{more}"
+            )
+
+    def dataset(
+        self, draft: Draft, protocol: str, found: Sequence[FoundFile], pins: Sequence[PinnedFile] = (), **told: Any
+    ) -> Dataset:
+        """The dataset that a draft of some files comes to.
+
+        Args:
+            protocol: what it says besides the part that is taken.
+            found: the files that the notes name.
+            pins: the files that are digested, if these are not all.
+            told: `notes` besides those of the files, and other fields of the dataset.
+        """
+        protocol += "" if self.only is None else f" only={','.join(sorted(self.only))}"
+        digest = dataset_digest(pins or [file.pin for file in found], protocol)
+        notes = (*notes_of(*found), *told.pop("notes", ()))
+        return draft.dataset(self.card.name, protocol, digest, notes, **told)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile(Published):
+    """What all loaders of one published file are asked."""
+
+    file: str | None = None
+    """Its path below the folder, or an absolute one; None: the only file of the dataset there."""
+
+    def find(self, shape: Shape) -> FoundFile:
+        """The one file of a shape, as `find_file`."""
+        return find_file(self.card, shape, self.directory, self.file, pinned=self.pinned)
 
 
 def json_records(container: Literal["array", "lines"], first_keys: Collection[str], any_key: Collection[str]) -> Shape:
@@ -213,39 +255,6 @@ def notes_of(*found: FoundFile) -> tuple[str, ...]:
     return (*(f"the files are of release {release.name}: {release.title}" for release in known), *taken)
 
 
-def check_part(only: Sequence[str] | None, known: Collection[str], where: object) -> None:
-    """Refuse names of `dataset.only` that a dataset does not hold.
-
-    Args:
-        only: the names; None: all are taken.
-        known: the names that there are, in order.
-        where: they are looked for, for the message.
-    """
-    unknown = [name for name in only or () if name not in known]
-    if unknown:
-        names = list(known)
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        raise DatasetError(
-            f"dataset.only names {unknown[0]!r}, which {where} does not hold; "
-            f"it holds {', '.join(names[:_NAMED])}{more}"
-        )
-
-
-def check_only(only: Sequence[str] | None) -> None:
-    """Refuse a setting `only` that is no list of names.
-
-    Raises:
-        ValueError: "only must be null or a list of names, got []".
-    """
-    if only is not None and (isinstance(only, str) or not only or not all(isinstance(name, str) for name in only)):
-        raise ValueError(f"only must be null or a list of names, got {only!r}")
-
-
-def part_words(only: Sequence[str] | None) -> str:
-    """What a protocol says of the part that is taken; nothing of a whole."""
-    return "" if only is None else f" only={','.join(sorted(only))}"
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
     """An object of a file."""
@@ -294,6 +303,25 @@ class Record:
     def texts(self, key: str) -> list[str]:
         """The texts that a list holds."""
         return [self.checked(f"{key}[{n}]", value, str) for n, value in enumerate(self.get(key, list))]
+
+    def instant(self, key: str, text: str, form: str, such: str) -> datetime:
+        """The time that a text of a key names; no published dataset names a zone, so in UTC.
+
+        Args:
+            form: as of `strptime`.
+            such: what it must be, for the message.
+        """
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError as error:
+            raise self.wrong(key, f"must be {such}, got {text!r}") from error
+
+    def literal(self, key: str, kind: str) -> Any:
+        """The value that a text spells in Python, of a kind for the message."""
+        try:
+            return ast.literal_eval(self.get(key, str))
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            raise self.wrong(key, f"is no Python {kind} ({error})") from error
 
     def checked(self, key: str, value: object, kind: type[Value]) -> Value:
         """The value, if it is of that kind; a truth value is no number, and half a surrogate pair becomes U+FFFD."""

@@ -7,19 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
-from eval.dataset.card import Card, dataset_digest, folder, read_card
+from eval.dataset.card import Card, folder, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
-from eval.dataset.files import (
-    Record,
-    check_only,
-    check_part,
-    identified,
-    json_lines,
-    notes_of,
-    part_words,
-    text_lines,
-    whole_number,
-)
+from eval.dataset.files import Published, Record, json_lines, text_lines, whole_number
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.given import is_given
@@ -56,18 +46,12 @@ class _Subset:
 
 
 @dataclass(frozen=True, slots=True)
-class Lmeb:
+class Lmeb(Published):
     """One task: each scene is a workspace, and its candidates are what is searched.
 
     Times: none recorded. Judged unit: the document, which is a turn in LoCoMo.
     """
 
-    directory: str | None = None
-    """None: the folder `lmeb` in `LCM_DATASETS_DIR`; a copy of the benchmark, or of one task."""
-    pinned: bool = False
-    """Refuse files whose digest is not known: of LMEB none is, so all of them."""
-    only: Sequence[str] | None = None
-    """The scenes that are taken, as `scene_0`; None: all that are asked about."""
     task: str = "LoCoMo"
     """The name of the task's folder."""
     subsets: Sequence[str] | None = None
@@ -76,17 +60,17 @@ class Lmeb:
     card: ClassVar[Card] = read_card("lmeb")
 
     def __post_init__(self) -> None:
-        check_only(self.only)
+        Published.__post_init__(self)
         if self.subsets is not None and not self.subsets:
             raise ValueError("subsets must be null or a list of folders, got []")
 
     def load(self) -> Dataset:
         subsets = self._subsets()
         paths = list(dict.fromkeys(path for subset in subsets for path in subset.files()))
-        found = [identified(self.card, path, pinned=self.pinned) for path in paths]
+        found = [self.identified(path) for path in paths]
         queries = [query for subset in subsets for query in _queries(subset)]
-        check_part(self.only, list(dict.fromkeys(query.workspace_id for query in queries)), f"task {self.task}")
-        queries = [query for query in queries if self.only is None or query.workspace_id in self.only]
+        self.check_part(list(dict.fromkeys(query.workspace_id for query in queries)), f"task {self.task}")
+        queries = [query for query in queries if self.takes(query.workspace_id)]
         asked = {query.workspace_id for query in queries}
         transcripts: dict[str, Transcript] = {}
         for corpus, candidates, prefix in dict.fromkeys((s.corpus, s.candidates, s.prefix) for s in subsets):
@@ -112,8 +96,7 @@ class Lmeb:
                 draft.judge(query_id, [message_id] if is_held else [])
                 draft.counts[unknown] += not is_held
         of_task = f"task={self.task} subsets={','.join(subset.name for subset in subsets)}"
-        protocol = f"{of_task} unit=document{part_words(self.only)}"
-        return draft.dataset("lmeb", protocol, dataset_digest([file.pin for file in found], protocol), notes_of(*found))
+        return self.dataset(draft, f"{of_task} unit=document", found)
 
     def _subsets(self) -> list[_Subset]:
         place = folder(self.card, self.directory)

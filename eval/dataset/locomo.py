@@ -3,24 +3,20 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
-from eval.dataset.card import Card, PinnedFile, dataset_digest, read_card
+from eval.dataset.card import Card, PinnedFile, read_card
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset, Draft, frame_of, opaque_id
 from eval.dataset.files import (
     FoundFile,
-    Published,
+    PublishedFile,
     Record,
     any_of,
-    check_part,
     files_of,
     find_file,
     identified,
     json_array,
     json_records,
-    notes_of,
-    part_words,
 )
 from eval.dataset.ledger import AUDIT, FIXES, LEDGER, Ledger, audit_ledger, read_ledger
 from lcm.checks import check_choice
@@ -35,11 +31,12 @@ CONVERSATIONS = any_of(
     json_records("array", ("sample_id",), ("dia_id",)),
 )
 
+TIME, _SUCH = "%I:%M %p on %d %B, %Y", "a time such as '1:56 pm on 8 May, 2023'"
 Evidence = Literal["original", "repaired", "both"]
 
 
 @dataclass(frozen=True, slots=True)
-class Locomo(Published):
+class Locomo(PublishedFile):
     """Ten conversations with 1,986 questions as published, the same with the 1,382 of LoCoMo_refined, or the six of the
     development part with 1,157.
 
@@ -60,7 +57,7 @@ class Locomo(Published):
     card: ClassVar[Card] = read_card("locomo")
 
     def __post_init__(self) -> None:
-        Published.__post_init__(self)
+        PublishedFile.__post_init__(self)
         check_choice(self, evidence=Evidence)
         unknown = sorted(set(self.categories) - set(CATEGORIES))
         if unknown or not self.categories:
@@ -70,7 +67,7 @@ class Locomo(Published):
         found = self.find(CONVERSATIONS)
         records = list(json_array(found.path))
         samples = [record.get("sample_id", str) for record in records]
-        check_part(self.only, samples, found.path.name)
+        self.check_part(samples, found.path.name)
         ledger, pins = (Ledger(()), []) if self.evidence == "original" else self._ledger(found, records)
         draft, repaired, unknown = Draft(), list[tuple[str, str, int]](), 0
         for sample, record in zip(samples, records, strict=True):
@@ -98,17 +95,14 @@ class Locomo(Published):
                 unknown += sum(turn not in ids for turn in first)
                 draft.judge(question_id, (ids[turn] for turn in dict.fromkeys(first) if turn in ids))
                 repaired += [(question_id, ids[turn], 1) for turn in dict.fromkeys(better) if turn in ids]
-        protocol = (
-            f"evidence={self.evidence} categories={sorted(self.categories)} captions={self.captions} unit=turn"
-            f"{part_words(self.only)}"
-        )
         judged = {question_id for question_id, _, _ in repaired}
         left_out = (f"{unknown} evidence entries name no turn and are left out",) if unknown else ()
-        return draft.dataset(
-            "locomo",
-            protocol,
-            dataset_digest([found.pin, *pins], protocol),
-            (*notes_of(found), *left_out, *(() if self.evidence == "original" else ledger.notes(judged))),
+        return self.dataset(
+            draft,
+            f"evidence={self.evidence} categories={sorted(self.categories)} captions={self.captions} unit=turn",
+            [found],
+            pins=[found.pin, *pins],
+            notes=(*left_out, *(() if self.evidence == "original" else ledger.notes(judged))),
             repaired_qrels=frame_of(repaired, QRELS_SCHEMA) if self.evidence == "both" else None,
             groups={"categories 1-4": tuple(CATEGORIES[n] for n in (1, 2, 3, 4))} if 5 in self.categories else {},
         )
@@ -166,7 +160,7 @@ class Locomo(Published):
                     role="user" if speaker == first_speaker else "assistant",
                     content=self._content(turn),
                     session_id=opaque_id("locomo", sample, f"session {session}"),
-                    created_at=_said_at(talk, session),
+                    created_at=talk.instant(key := f"session_{session}_date_time", talk.get(key, str), TIME, _SUCH),
                     author=speaker,
                     parts=tuple(_parts(turn.fields)),
                     envelope={"native": turn.fields, "slots": {}},
@@ -205,17 +199,3 @@ def _parts(turn: Mapping[str, Any]) -> Iterator[Part]:
     picture = {key: turn[key] for key in ("blip_caption", "img_url", "query", "re-download") if key in turn}
     if picture:
         yield Part("file", text=turn.get("blip_caption"), metadata={"raw": picture})
-
-
-def _said_at(talk: Record, session: int) -> datetime:
-    key = f"session_{session}_date_time"
-    text = talk.get(key, str)
-    try:
-        return _session_time(text)
-    except ValueError as error:
-        raise talk.wrong(key, f"must be a time such as '1:56 pm on 8 May, 2023', got {text!r}") from error
-
-
-def _session_time(text: str) -> datetime:
-    """`1:56 pm on 8 May, 2023`; LoCoMo names no zone, so UTC."""
-    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)

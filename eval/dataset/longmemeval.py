@@ -14,21 +14,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, get_args
 
-from eval.dataset.card import Card, dataset_digest, read_card
+from eval.dataset.card import Card, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
-    Published,
+    PublishedFile,
     Record,
     Shape,
     any_of,
-    check_part,
     head,
     json_array_stream,
     json_lines,
     json_records,
     json_value,
-    notes_of,
-    part_words,
 )
 from lcm.checks import check_choice
 from lcm.clock import EPOCH
@@ -98,7 +95,7 @@ class _Haystack(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LongMemEval(Published):
+class LongMemEval(PublishedFile):
     """S, M and oracle as published, 500 questions each with a haystack of its own; or the development part's three; or
     the 451 questions of LongMemEval-V2, of which nobody says what answers them.
 
@@ -118,7 +115,7 @@ class LongMemEval(Published):
     card: ClassVar[Card] = read_card("longmemeval")
 
     def __post_init__(self) -> None:
-        Published.__post_init__(self)
+        PublishedFile.__post_init__(self)
         check_choice(self, protocol=Protocol)
 
     def load(self) -> Dataset:
@@ -141,12 +138,12 @@ class LongMemEval(Published):
                 draft.counts.update(haystack.counts)
                 keys = {session.key for session in haystack.sessions}
                 n_alone += all(set(one.evidence) == keys for one in haystack.asked)
-        check_part(self.only, known, found.path.name)
+        self.check_part(known, found.path.name)
         n_haystacks = len(draft.transcripts)
         draft.counts[f"of {n_haystacks} haystacks hold evidence alone: a session measure tells nothing"] = n_alone
         times = "times=none" if is_v2 else "times=recorded"
         added = f"added_questions={self.added_questions}" if is_development else times
-        protocol = f"protocol={self.protocol} {added} unit=turn,session{part_words(self.only)}"
+        protocol = f"protocol={self.protocol} {added} unit=turn,session"
         answerable = tuple(category for category in dict.fromkeys(own) if category and category != _ABSTENTION)
         groups = {}
         if self.protocol == "all" and is_development and self.added_questions:
@@ -154,8 +151,8 @@ class LongMemEval(Published):
         elif self.protocol == "all" and _ABSTENTION in own:
             groups["answerable"] = answerable
         left_out = (f"haystack {_EVIDENCE_ONLY} is left out: all of its sessions are evidence",) * is_development
-        digest = dataset_digest([found.pin, *beside], protocol)
-        return draft.dataset("longmemeval", protocol, digest, (*notes_of(found), *left_out), groups=groups)
+        pins = [found.pin, *beside]
+        return self.dataset(draft, protocol, [found], pins=pins, notes=left_out, groups=groups)
 
     def _ask(self, asked: _Asked, haystack: _Haystack, draft: Draft) -> bool:
         """Add a question; whether the protocol takes it."""

@@ -8,7 +8,6 @@ PersonaMem v1 is published in two forms:
   Where in its context a question is asked is lost.
 """
 
-import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,19 +15,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eval.dataset.card import Card, dataset_digest, read_card
+from eval.dataset.card import Card, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
-    Published,
+    PublishedFile,
     Record,
     any_of,
-    check_part,
     csv_rows,
     csv_table,
     json_lines,
     json_records,
-    notes_of,
-    part_words,
     whole_number,
 )
 from lcm.clock import EPOCH
@@ -86,7 +82,7 @@ class _Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Personamem(Published):
+class Personamem(PublishedFile):
     """20 personas in 37 contexts with 589 questions as published (32k), 12 in 22 with 365 in the development part.
 
     Times: none recorded. A published question is asked after the message that it names, and hears no more of its
@@ -100,7 +96,7 @@ class Personamem(Published):
         asked = self.find(QUESTIONS)
         beside = self.identified(_contexts_beside(asked.path))
         contexts = _contexts(asked.path, beside.path)
-        check_part(self.only, contexts, beside.path.name)
+        self.check_part(contexts, beside.path.name)
         is_dated, draft, known = TABLE.is_held_by(asked.path), Draft(), set[str]()
         doubled = "wrong options say word for word what the correct one says"
         beyond = "questions are asked after more messages than their context has"
@@ -121,10 +117,8 @@ class Personamem(Published):
         draft.transcripts += [
             _transcript(context, turns, is_dated) for context, turns in contexts.items() if self.takes(context)
         ]
-        protocol = f"options=4 context={'until_asked' if is_dated else 'whole'}{part_words(self.only)}"
-        return draft.dataset(
-            "personamem", protocol, dataset_digest([beside.pin, asked.pin], protocol), notes_of(asked, beside)
-        )
+        protocol = f"options=4 context={'until_asked' if is_dated else 'whole'}"
+        return self.dataset(draft, protocol, [asked, beside], pins=[beside.pin, asked.pin])
 
 
 def _query(question: _Question, heard: int) -> Query:
@@ -209,12 +203,7 @@ def _document(record: Record) -> Iterator[_Turn]:
 
 
 def _published(row: Record) -> _Question:
-    text = row.get("all_options", str)
-    try:
-        offered = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
-        raise row.wrong("all_options", f"is no Python list ({err})") from err
-    written = Record(row.place, {"all_options": offered}).texts("all_options")
+    written = Record(row.place, {"all_options": row.literal("all_options", "list")}).texts("all_options")
     correct = _LETTER.fullmatch(row.get("correct_answer", str).strip())
     if correct is None:
         raise row.wrong("correct_answer", f"must be a letter as (c), got {row.fields['correct_answer']!r}")
