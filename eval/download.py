@@ -3,7 +3,6 @@
 What is not whole lies beside its place under a name that ends in `.part`; nothing reads such a file.
 """
 
-import hashlib
 import shutil
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import requests
 
+from lcm.derived import sum_of
 from lcm.errors import LcmError
 
 PARTIAL = ".part"
@@ -55,7 +55,7 @@ def download(remote: Remote, path: Path, progress: Progress) -> str:
             the connection breaks off for good, or there is no room. What is there of it is kept, unless it is another.
     """
     if path.exists():
-        found = _digest(path)
+        found = sum_of(path)
         if remote.sha256 not in (None, found):
             raise LcmError(
                 f"{path} is there and is another file: sha256 is {found}, expected {remote.sha256}; remove it, or name "
@@ -74,7 +74,7 @@ def download(remote: Remote, path: Path, progress: Progress) -> str:
         ) from error
     except OSError as error:
         raise LcmError(f"{path}: {error.strerror or error}; {_told(part)}") from error
-    found = _digest(part)
+    found = sum_of(part)
     if remote.sha256 not in (None, found):
         part.unlink()
         raise LcmError(
@@ -140,8 +140,3 @@ def _told(part: Path) -> str:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

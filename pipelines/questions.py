@@ -44,7 +44,7 @@ from eval.questions.files import looks_like_questions, write_questions
 from eval.questions.making import KindReport, make_questions
 from eval.questions.question import ENDINGS
 from eval.questions.quotation import Place, searched_texts
-from eval.questions.sessions import WorkspaceRule, read_workspaces
+from eval.questions.sessions import WorkspaceRule, read_sessions
 from eval.table import Column
 from lcm.clock import format_instant
 from lcm.errors import LcmError
@@ -75,7 +75,8 @@ def _check(arguments: Sequence[str]) -> int:
     settings: dict[str, Any] = {key: command.settings[key] for key in _CHECKED if key in command.settings}
     if "similarity" in settings:
         settings["similarity"] = _number(settings["similarity"])
-    own = Own([word for word in command.words if word != file], file, **(settings | {"strict": command.flag("strict")}))
+    paths, strict = [word for word in command.words if word != file], command.flag("strict")
+    own = Own(paths, questions=file, **(settings | {"strict": strict}))
     read, sessions = own.read()
     located, unresolved = own.located(read, sessions)
     for one in located:
@@ -154,7 +155,7 @@ def _make(arguments: Sequence[str]) -> int:
     }
     if not command.words:
         raise LcmError("name the sessions to make questions of: files or folders")
-    sessions = read_workspaces(command.words, ours["format"], strict == "true", rule, "own")  # type: ignore[arg-type]
+    sessions = read_sessions(command.words, ours["format"], strict == "true", rule, "own")  # type: ignore[arg-type]
     made = make_questions(sessions.transcripts, kinds, seed)
     if not made.questions:
         raise LcmError(

@@ -35,7 +35,7 @@ from lcm import given_parquet
 from lcm.checks import check_choice
 from lcm.errors import DatasetError
 from lcm.given import is_given, is_within
-from lcm.records.conversation import Message, Role, Transcript
+from lcm.records.conversation import Role, Transcript
 from lcm.records.query import Query
 
 Size = Literal["100K", "500K", "1M", "10M"]
@@ -77,16 +77,6 @@ class Recorded(NamedTuple):
     """That hold it."""
     read: Callable[[], tuple[Record, Record]]
     """The object with its `chat`, and its questions by type."""
-
-
-class _Said(NamedTuple):
-    """A message of a conversation."""
-
-    session: str
-    """The batch that holds it, `batch 3`, and of a conversation of several plans also the plan: `plan-2 batch 3`."""
-    number: int
-    """What evidence names: unique in the conversation."""
-    record: Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +136,8 @@ class Beam(PublishedFile):
         return self.dataset(draft, protocol, [*found.values()], groups={"single-shot": SINGLE_SHOT})
 
     def recorded(self) -> tuple[Path, Iterator[Recorded]]:
-        """The conversations of the size, in the one form in which they are there, and where that is.
-
-        Raises:
-            DatasetError: if there are none, or there are some in several forms and `file` names none of them.
-        """
+        """The conversations of the size, in the one form in which they are there, and where that is; none, or several
+        forms of which `file` names none, are refused."""
         path = None if self.file is None else Path(self.file).expanduser()
         is_absolute = path is not None and path.is_absolute()
         place = Path(path or "") if is_absolute else folder(self.card, self.directory) / (path or "")
@@ -251,36 +238,39 @@ def _transcript(name: str, chat: Record) -> tuple[Transcript, dict[int, str]]:
     """The transcript, and message number -> message id."""
     day: datetime | None = None
     messages, ids = [], {}
-    for said in _said(chat.get("chat", list), chat.place):
-        anchor = said.record.find("time_anchor", str)
-        day = day if anchor is None else said.record.instant("time_anchor", anchor, "%B-%d-%Y", _DAY)
+    for session, number, said in _said(chat.get("chat", list), chat.place):
+        anchor = said.find("time_anchor", str)
+        day = day if anchor is None else said.instant("time_anchor", anchor, "%B-%d-%Y", _DAY)
         if day is None:
-            raise said.record.wrong("time_anchor", "is missing: the first message must name its day")
-        ids[said.number] = opaque_id("beam", name, str(said.number))
-        messages.append(_message(ids[said.number], said.record, opaque_id("beam", name, said.session), day))
+            raise said.wrong("time_anchor", "is missing: the first message must name its day")
+        role, content = said.get("role", str), said.get("content", str)
+        if role not in _ROLES:
+            raise said.wrong("role", f"must be user or assistant, got {role!r}")
+        content = _PLAN_MARKER.sub("", content) if role == "user" else content
+        ids[number], session_id = opaque_id("beam", name, str(number)), opaque_id("beam", name, session)
+        told = text_message(ids[number], session_id, content, said.fields, role=_ROLES[role], created_at=day)
+        messages.append(told)
     if not messages:
         raise DatasetError(f"{chat.place}: holds no message; the file is damaged, or of another form")
     return Transcript(opaque_id("beam", name), tuple(messages), workspace_id=name), ids
 
 
-def _said(chat: list[Any], place: str) -> Iterator[_Said]:
-    """The messages in order. A plan whose ids begin anew goes on after the last id of the plan before it."""
+def _said(chat: list[Any], place: str) -> Iterator[tuple[str, int, Record]]:
+    """The messages in order: the session that holds each, `batch 3` or `plan-2 batch 3`, its number, unique in the
+    conversation, and its record. A plan whose ids begin anew goes on after the last id of the plan before it."""
     last = -1
     for plan, batches in _plans(chat, place):
-        said = [
-            _Said(f"{plan}batch {number}", record.get("id", int), record)
-            for number, messages in _batches(batches, f"{place}: {plan}".rstrip(": "))
-            for record in messages
-        ]
-        numbers = set[int]()
-        for one in said:
-            if one.number in numbers:
-                raise one.record.wrong("id", f"{one.number} stands twice in the conversation")
-            numbers.add(one.number)
-        offset = last + 1 if numbers and min(numbers) <= last else 0
-        for one in said:
-            yield one._replace(number=one.number + offset)
-        last = max([last, *(number + offset for number in numbers)])
+        said = dict[int, tuple[str, Record]]()
+        for batch, messages in _batches(batches, f"{place}: {plan}".rstrip(": ")):
+            for record in messages:
+                number = record.get("id", int)
+                if number in said:
+                    raise record.wrong("id", f"{number} stands twice in the conversation")
+                said[number] = f"{plan}batch {batch}", record
+        offset = last + 1 if said and min(said) <= last else 0
+        for number, (session, record) in said.items():
+            yield session, number + offset, record
+        last = max([last, *(number + offset for number in said)])
 
 
 def _plans(chat: list[Any], place: str) -> Iterator[tuple[str, list[Any]]]:
@@ -308,15 +298,6 @@ def _batches(batches: list[Any], place: str) -> Iterator[tuple[int, list[Record]
         for number, group in enumerate(record.get("turns", list)):
             messages += list(Record(where, {f"turns[{number}]": group}).each(f"turns[{number}]"))
         yield record.get("batch_number", int), messages
-
-
-def _message(message_id: str, said: Record, session_id: str, day: datetime) -> Message:
-    role, content = said.get("role", str), said.get("content", str)
-    if role not in _ROLES:
-        raise said.wrong("role", f"must be user or assistant, got {role!r}")
-    if role == "user":
-        content = _PLAN_MARKER.sub("", content)
-    return text_message(message_id, session_id, content, said.fields, role=_ROLES[role], created_at=day)
 
 
 def _questions(questions: Record) -> Iterator[tuple[str, int, Record]]:

@@ -6,7 +6,6 @@ the name of a subset may stand (`en-corpus`). Written is BEIR's, with top_ranked
 """
 
 import csv
-import hashlib
 import io
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from eval.dataset.dataset import Dataset, Draft, frame_of, opaque_id, text_messa
 from eval.dataset.files import Record, json_lines
 from lcm import given_parquet
 from lcm.clock import EPOCH
+from lcm.derived import sum_of
 from lcm.encoding import to_json
 from lcm.errors import DatasetError
 from lcm.files import written_whole
@@ -112,7 +112,7 @@ class Beir:
             f"split={self.split} subset={self.subset} instructions={self.instructions} "
             f"ignore_identical_ids={self.ignore_identical_ids} unit=document"
         )
-        return draft.dataset(self.card.name, protocol, _digest(whole.files, protocol))
+        return draft.dataset(self.card.name, protocol, text_digest(*map(sum_of, whole.files), protocol))
 
 
 def _candidates(whole: Collection) -> dict[str, tuple[str, ...]] | None:
@@ -159,22 +159,12 @@ def _message_id(document_id: str) -> str:
     return opaque_id("beir", document_id)
 
 
-def _digest(files: Sequence[Path], protocol: str) -> str:
-    digests = []
-    for path in files:
-        with opened_as_is(path) as content:
-            digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    return text_digest(*digests, protocol)
-
-
 def read_beir(directory: Path, split: str = "test", subset: str | None = None) -> Collection:
-    """Read the folder of a collection.
+    """Read the folder of a collection, DatasetError where something is missing or wrong.
 
     Args:
         split: of the qrels, and of all that lies in files by split; where there is one split alone, that one.
         subset: of an MTEB folder that holds several, `en` for `en-corpus`; or a folder with queries of its own.
-    Raises:
-        DatasetError: naming what is missing, or the record that is wrong.
     """
     found = _Folder(directory, split, subset)
     corpus, queries, qrels = found.needed("corpus"), found.needed("queries"), found.needed("qrels", "default")
@@ -222,11 +212,7 @@ class _Folder:
         self.read: list[Path] = []
 
     def needed(self, *names: str) -> list[Record]:
-        """All rows of a table that must be there.
-
-        Raises:
-            DatasetError: if it is not.
-        """
+        """All rows of a table that must be there."""
         n_read = len(self.read)
         rows = self.rows(*names)
         if len(self.read) == n_read:

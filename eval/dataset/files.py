@@ -7,7 +7,6 @@ wrong kind is told by file, record and key.
 
 import ast
 import csv
-import hashlib
 import json
 import re
 from codecs import BOM_UTF8
@@ -22,9 +21,10 @@ from typing import Any, ClassVar, Literal, TypeVar, cast
 from eval.dataset.card import Card, PinnedFile, Release, dataset_digest, folder
 from eval.dataset.dataset import Dataset, Draft
 from eval.download import PARTIAL
+from lcm.derived import sum_of
 from lcm.encoding import well_formed
 from lcm.errors import DatasetError
-from lcm.given import files_below, opened, opened_as_is, read_whole
+from lcm.given import files_below, opened, read_whole
 
 Value = TypeVar("Value")
 
@@ -76,7 +76,6 @@ class Published:
             raise ValueError(f"only must be null or a list of names, got {self.only!r}")
 
     def identified(self, path: Path) -> FoundFile:
-        """What a file is, as `identified`."""
         return identified(self.card, path, pinned=self.pinned)
 
     def takes(self, name: str) -> bool:
@@ -84,12 +83,7 @@ class Published:
         return self.only is None or name in self.only
 
     def check_part(self, known: Collection[str], where: object) -> None:
-        """Refuse names of `only` that a dataset does not hold.
-
-        Args:
-            known: the names that there are, in order.
-            where: they are looked for, for the message.
-        """
+        """Refuse names of `only` that are not among those that there are, in order, at a place for the message."""
         if unknown := [name for name in self.only or () if name not in known]:
             names = list(known)
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -101,13 +95,11 @@ class Published:
     def dataset(
         self, draft: Draft, protocol: str, found: Sequence[FoundFile], pins: Sequence[PinnedFile] = (), **told: Any
     ) -> Dataset:
-        """The dataset that a draft of some files comes to.
+        """The dataset that a draft of some files comes to; its protocol tells of the part, its notes of the files.
 
         Args:
-            protocol: what it says besides the part that is taken.
-            found: the files that the notes name.
-            pins: the files that are digested, if these are not all.
-            told: `notes` besides those of the files, and other fields of the dataset.
+            pins: the files that are digested, if they are not those that the notes name.
+            told: further notes, and other fields of the dataset.
         """
         protocol += "" if self.only is None else f" only={','.join(sorted(self.only))}"
         digest = dataset_digest(pins or [file.pin for file in found], protocol)
@@ -123,17 +115,14 @@ class PublishedFile(Published):
     """Its path below the folder, or an absolute one; None: the only file of the dataset there."""
 
     def find(self, shape: Shape) -> FoundFile:
-        """The one file of a shape, as `find_file`."""
         return find_file(self.card, shape, self.directory, self.file, pinned=self.pinned)
 
 
 def json_records(container: Literal["array", "lines"], first_keys: Collection[str], any_key: Collection[str]) -> Shape:
-    """Records of JSON, plain or compressed by gzip.
+    """Records of JSON, plain or packed by gzip: one array of objects, or an object a line.
 
-    Args:
-        container: one array of objects, or an object a line.
-        first_keys: with one of which the first object begins.
-        any_key: of which one must stand at the beginning of the file, at any depth; empty: none is asked for.
+    The first object begins with one of `first_keys`; one of `any_key`, if there are any, stands near the beginning of
+    the file at any depth.
     """
     pattern = _ARRAY if container == "array" else _LINES
     inner = re.compile(f'"(?:{"|".join(map(re.escape, any_key))})"\\s*:')
@@ -185,14 +174,8 @@ def files_of(directory: Path) -> Iterator[Path]:
 def find_file(
     card: Card, shape: Shape, directory: str | None = None, file: str | None = None, *, pinned: bool = False
 ) -> FoundFile:
-    """The one file of a shape, identified.
+    """The one file of a shape in a dataset's `folder`, or the one that is named, identified.
 
-    Args:
-        card: of the dataset.
-        shape: what the file must look like.
-        directory: as in `folder`.
-        file: its path below that folder, or an absolute one; None: the only file of the shape there.
-        pinned: refuse what is of no known release.
     Raises:
         DatasetError: if there is none, there are several and `file` names none of them, or it is refused.
     """
@@ -221,13 +204,12 @@ def find_file(
 
 
 def identified(card: Card, path: Path, *, pinned: bool = False) -> FoundFile:
-    """What a file is, by its digest alone: people rename what they download.
+    """What a file is, by its digest alone, for people rename what they download.
 
     Raises:
-        DatasetError: if it is of no known release and `pinned` asks for one; the message holds all digests.
+        DatasetError: with all digests, where it is of no known release and `pinned` asks for one.
     """
-    with opened_as_is(path) as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    digest = sum_of(path)
     known = [(release, pin) for release in card.releases for pin in release.files]
     for release, pin in known:
         if pin.sha256 == digest:
@@ -335,11 +317,7 @@ class Record:
 
 
 def json_array(path: Path) -> Iterator[Record]:
-    """The objects of a file that is one JSON array, plain or packed by gzip, read at once.
-
-    Raises:
-        DatasetError: if it is none, holds something else, or nothing.
-    """
+    """The objects of a file that is one JSON array, plain or packed by gzip, read at once; else DatasetError."""
     values = json_value(path)
     if not isinstance(values, list):
         raise DatasetError(f"{path}: must be an array of records, got {_shown(values)}; the file is of another form")
@@ -347,11 +325,7 @@ def json_array(path: Path) -> Iterator[Record]:
 
 
 def json_array_stream(path: Path) -> Iterator[Record]:
-    """The objects of a file that is one JSON array, one at a time, however long it is.
-
-    Raises:
-        DatasetError: if it is none, ends early, holds something else, or nothing.
-    """
+    """The objects of a file that is one JSON array, one at a time, however long it is; DatasetError as `json_array`."""
     import ijson  # needed by files that are too long to be read at once, and by nothing else
 
     with _reading(path) as file:
@@ -362,24 +336,14 @@ def json_array_stream(path: Path) -> Iterator[Record]:
 
 
 def json_lines(path: Path, name: str | None = None) -> Iterator[Record]:
-    """The objects of a file of JSON lines; blank lines are passed over.
-
-    Args:
-        name: what the records call the file; None = its name.
-    Raises:
-        DatasetError: if a line is no object, or there is none.
-    """
+    """The objects of a file of JSON lines, which records call by a name; blank lines are passed over."""
     name = name or path.name
     lines = enumerate((line for line in unpacked_lines(path) if line.strip()), start=1)
     return _records((parsed(line, f"{name}: record {number}") for number, line in lines), name)
 
 
 def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[Record]:
-    """The rows of a CSV file with a header that has at least these columns.
-
-    Raises:
-        DatasetError: if a column is missing, a row is of another length than the header, or there is no row.
-    """
+    """The rows of a CSV file with a header that has at least these columns; DatasetError where a row has other ones."""
 
     def rows() -> Iterator[dict[str, str]]:
         found = csv.DictReader(text_lines(path), strict=True)
@@ -415,11 +379,7 @@ def _records(
 
 
 def json_value(path: Path) -> Any:
-    """What a file holds that is one JSON value, plain or packed by gzip.
-
-    Raises:
-        DatasetError: if it is none, or cannot be read.
-    """
+    """What a file holds that is one JSON value, plain or packed by gzip."""
     try:
         content = read_whole(path, DatasetError)
     except OSError as err:
@@ -428,11 +388,7 @@ def json_value(path: Path) -> Any:
 
 
 def parsed(content: bytes, path: str) -> Any:
-    """A file that is one JSON value.
-
-    Raises:
-        DatasetError: if it is none.
-    """
+    """The one JSON value that some content is; DatasetError where it is none."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as err:
@@ -440,21 +396,13 @@ def parsed(content: bytes, path: str) -> Any:
 
 
 def unpacked_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, one at a time, unpacked where it is compressed by gzip.
-
-    Raises:
-        DatasetError: if it is damaged.
-    """
+    """The lines of a file, one at a time, unpacked where it is compressed by gzip; DatasetError if it is damaged."""
     with _reading(path) as file:
         yield from file
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file in UTF-8, as `unpacked_lines`.
-
-    Raises:
-        DatasetError: if it is damaged, or not in UTF-8.
-    """
+    """The lines of a text file in UTF-8, as `unpacked_lines`."""
     for number, line in enumerate(unpacked_lines(path), start=1):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")

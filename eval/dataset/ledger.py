@@ -71,7 +71,7 @@ class Ledger:
         """What the evidence of a question becomes, or the recorded where it is not in the ledger.
 
         Raises:
-            DatasetError: if the ledger was written for other evidence than what is recorded.
+            DatasetError: where the ledger was written for other evidence.
         """
         found = next((one for one in self.corrections if one.question_id == question_id), None)
         if found is None:
@@ -104,11 +104,7 @@ class KeepsLedger(Protocol):
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Read a ledger.
-
-    Raises:
-        DatasetError: if a line is no correction, or a question has two.
-    """
+    """Read a ledger; DatasetError where a line is no correction, or a question has two."""
     return Ledger(tuple(map(_correction, json_lines(path, str(path)))))
 
 
@@ -148,21 +144,15 @@ def audit_ledger(
     turns: Mapping[str, Collection[str]],
     version: str,
 ) -> Ledger:
-    """The ledger of these files; the audit's word counts over the mended spelling.
+    """The ledger of turn ids that were mended by hand, and of an audit, whose word counts over the mended spelling.
 
     Args:
-        fixes: lists of turn ids that were mended by hand.
-        findings: of the audit.
         recorded: question id -> evidence, of the conversations at hand; findings of others are left out.
         turns: conversation -> its turn ids.
         version: of the audit.
     """
-    becomes = {
-        question_id: mended(evidence, turns[_conversation(question_id)]) for question_id, evidence in recorded.items()
-    }
-    reasons = {
-        question_id: [MISSPELT] for question_id, evidence in recorded.items() if becomes[question_id] != [*evidence]
-    }
+    becomes = {name: mended(evidence, turns[name.partition("/")[0]]) for name, evidence in recorded.items()}
+    reasons = {name: [MISSPELT] for name, evidence in recorded.items() if becomes[name] != [*evidence]}
     doubted, audited = set[str](), set[str]()
     for fix in fixes:
         question_id = f"{fix.get('sample_id', str)}/{fix.get('qa_index', int)}"
@@ -196,10 +186,6 @@ def audit_ledger(
             if question_id in reasons
         )
     )
-
-
-def _conversation(question_id: str) -> str:
-    return question_id.partition("/")[0]
 
 
 def _placed(findings: Iterable[Record]) -> Iterator[tuple[str, Record]]:

@@ -80,11 +80,9 @@ class Lmeb(Published):
                     raise DatasetError(f"{candidates}: scene {scene!r} stands twice")
                 if scene in asked:
                     transcripts[scene] = _transcript(self.task, scene, document_ids, documents)
-        missing = sorted(asked - transcripts.keys())
-        if missing:
-            raise DatasetError(
-                f"task {self.task}: {_CANDIDATES} names no scene {missing[0]!r}, and queries ask about it"
-            )
+        if missing := sorted(asked - transcripts.keys()):
+            asked_about = f"names no scene {missing[0]!r}, and queries ask about it"
+            raise DatasetError(f"task {self.task}: {_CANDIDATES} {asked_about}")
         draft = Draft(list(transcripts.values()), queries)
         workspace = {query.query_id: query.workspace_id for query in queries}
         held = {name: {m.message_id for m in one.messages} for name, one in transcripts.items()}
@@ -119,19 +117,10 @@ class Lmeb(Published):
 def _subset(place: Path, home: Path, name: str) -> _Subset:
     """Documents and candidates lie beside the queries of a subset, or above for all subsets."""
     own = home / name
-    has_own = is_given(own / _CORPUS, place)
-    around = own if has_own else home
-    candidates = around / _CANDIDATES
-    subset = _Subset(
-        name=name,
-        queries=own / _QUERIES,
-        qrels=own / _QRELS,
-        corpus=around / _CORPUS,
-        candidates=candidates if is_given(candidates, place) else None,
-        prefix=f"{name}/" if has_own else "",
-    )
-    missing = [path for path in subset.files() if not is_given(path, place)]
-    if missing:
+    around, prefix = (own, f"{name}/") if is_given(own / _CORPUS, place) else (home, "")
+    candidates = around / _CANDIDATES if is_given(around / _CANDIDATES, place) else None
+    subset = _Subset(name, own / _QUERIES, own / _QRELS, around / _CORPUS, candidates, prefix)
+    if missing := [path for path in subset.files() if not is_given(path, place)]:
         raise DatasetError(f"{missing[0]} is missing; get the task's folder whole")
     return subset
 
@@ -162,8 +151,7 @@ def _candidates(path: Path | None, documents: Mapping[str, Record], prefix: str)
         return
     for record in json_lines(path, f"{path.parent.name}/{_CANDIDATES}"):
         names = list(dict.fromkeys(record.texts("candidate_doc_ids")))
-        unknown = [name for name in names if name not in documents]
-        if unknown:
+        if unknown := [name for name in names if name not in documents]:
             raise record.wrong("candidate_doc_ids", f"names {unknown[0]!r}, which is no document")
         yield prefix + record.get("scene_id", str), names
 

@@ -101,7 +101,8 @@ class Personamem(PublishedFile):
         doubled = "wrong options say word for word what the correct one says"
         beyond = "questions are asked after more messages than their context has"
         draft.counts.update({doubled: 0, beyond: 0})
-        for question in _asked(asked.path):
+        rows = map(_published, csv_rows(asked.path, _COLUMNS)) if is_dated else map(_repackaged, json_lines(asked.path))
+        for question in rows:
             if question.context not in contexts:
                 raise question.place.wrong("shared_context_id", f"{question.context!r} is no context")
             if question.question_id in known:
@@ -109,7 +110,9 @@ class Personamem(PublishedFile):
             known.add(question.question_id)
             if self.takes(question.context):
                 heard = len(contexts[question.context])
-                draft.queries.append(_query(question, heard))
+                end, place = question.end, question.context
+                asked_at = ASKED_AT if end is None else EPOCH + (min(end, heard) - 1) * BETWEEN_MESSAGES
+                draft.queries.append(Query(question.question_id, question.text, asked_at, place, question.category))
                 draft.options += [(question.question_id, *option) for option in question.options]
                 (correct,) = (words for _, words, is_correct in question.options if is_correct)
                 draft.counts[doubled] += [words for _, words, _ in question.options].count(correct) - 1
@@ -119,11 +122,6 @@ class Personamem(PublishedFile):
         ]
         protocol = f"options=4 context={'until_asked' if is_dated else 'whole'}"
         return self.dataset(draft, protocol, [asked, beside], pins=[beside.pin, asked.pin])
-
-
-def _query(question: _Question, heard: int) -> Query:
-    asked_at = ASKED_AT if question.end is None else EPOCH + (min(question.end, heard) - 1) * BETWEEN_MESSAGES
-    return Query(question.question_id, question.text, asked_at, question.context, question.category)
 
 
 def _transcript(context: str, turns: Sequence[_Turn], is_dated: bool) -> Transcript:
@@ -144,11 +142,7 @@ def _transcript(context: str, turns: Sequence[_Turn], is_dated: bool) -> Transcr
 
 
 def _contexts_beside(questions: Path) -> Path:
-    """The file of contexts that lies beside a file of questions.
-
-    Raises:
-        DatasetError: if it does not.
-    """
+    """The file of contexts that lies beside a file of questions."""
     name = questions.name
     if TABLE.is_held_by(questions):
         path = questions.with_name(name.replace("questions", "shared_contexts").replace(".csv", ".jsonl"))
@@ -172,14 +166,6 @@ def _contexts(questions: Path, contexts: Path) -> dict[str, list[_Turn]]:
         else:
             found.setdefault(record.get("user_id", str), []).extend(_document(record))
     return found
-
-
-def _asked(path: Path) -> Iterator[_Question]:
-    """The questions in order."""
-    if TABLE.is_held_by(path):
-        yield from map(_published, csv_rows(path, _COLUMNS))
-    else:
-        yield from map(_repackaged, json_lines(path))
 
 
 def _turns(context: str, record: Record) -> Iterator[_Turn]:
