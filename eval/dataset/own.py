@@ -119,13 +119,9 @@ class Own(Transcripts):
         """The sessions in their workspaces."""
         return read_sessions(self.paths, self.format, self.strict, self.workspace, self.card.name, self.copies)
 
-    def located(
-        self, file: QuestionsFile, sessions: Sessions
-    ) -> tuple[tuple[LocatedQuestion, ...], tuple[Unresolved, ...]]:
+    def located(self, file: QuestionsFile, sessions: Sessions) -> tuple[list[LocatedQuestion], list[Unresolved]]:
         """The questions whose evidence was found, and those whose evidence was not."""
-        store = None if self.store is None else local(self.store)
-        found = locate(file, sessions, self.similarity, store)
-        return found.questions, found.unresolved
+        return locate(file, sessions, self.similarity, None if self.store is None else local(self.store))
 
 
 def problems_of(file: QuestionsFile, unresolved: Sequence[Unresolved]) -> list[Problem]:

@@ -43,6 +43,10 @@ class SessionFile:
     read_along: tuple[Path, ...]
     """Other files that were read with it."""
 
+    @property
+    def conversations(self) -> list[str]:
+        return [one.conversation_id for one in self.transcripts]
+
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
