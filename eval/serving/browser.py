@@ -167,11 +167,12 @@ class Browser:
             conversations = reader.store.conversations().to_dicts()
             found = reader.grep(words, limit=_HITS) if words else None
         notes = list(found.notes) if found else []
-        summaries = [(one.summary_id, one.kind, one) for one in found.summaries] if found else []
-        messages = [(f"msg#{one.number}", one.role, one) for one in found.messages] if found else []
+        told_by: list[tuple[str, str, Any]] = []
+        told_by += [(one.summary_id, one.kind, one) for one in found.summaries] if found else []
+        told_by += [(f"msg#{one.number}", one.role, one) for one in found.messages] if found else []
         hits = [
             {"id": name, "what": what, "at": minute(hit.created_at), "text": one_line(hit.snippet)}
-            for name, what, hit in (*summaries, *messages)
+            for name, what, hit in told_by
         ]
         told = Table(
             [Column(name.replace("_", " ")) for name in (conversations[0] if conversations else ())],
