@@ -46,10 +46,8 @@ class Remote:
 
 
 def download(remote: Remote, path: Path, progress: Progress) -> str:
-    """Bring a file to its place, whole or not at all; one that is there already is left as it is.
+    """Bring a file to its place, whole or not at all, and return its digest; one that is there stays as it is.
 
-    Returns:
-        Its digest.
     Raises:
         LcmError: if another file lies there, the server has none (MissingFileError), it is not the one of that digest,
             the connection breaks off for good, or there is no room. What is there of it is kept, unless it is another.
@@ -65,7 +63,10 @@ def download(remote: Remote, path: Path, progress: Progress) -> str:
     part = path.with_name(path.name + PARTIAL)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _check_room(part, remote.size_bytes)
+        free, lacking = shutil.disk_usage(path.parent).free, (remote.size_bytes or 0) - _size(part)
+        if lacking > free:
+            needs = f"{path.name} needs {lacking / 1e6:,.1f} MB more; make room, or name another folder"
+            raise LcmError(f"{path.parent} has room for {free / 1e6:,.1f} MB, and {needs}")
         _fetch(remote, part, progress)
     except requests.exceptions.RequestException as error:
         raise LcmError(
@@ -120,17 +121,6 @@ def _fetch_on(remote: Remote, part: Path, before: int, progress: Progress) -> No
                 file.write(chunk)
                 there += len(chunk)
                 progress(there, whole)
-
-
-def _check_room(part: Path, size_bytes: int | None) -> None:
-    if size_bytes is not None:
-        lacking = size_bytes - _size(part)
-        free = shutil.disk_usage(part.parent).free
-        if lacking > free:
-            raise LcmError(
-                f"{part.parent} has room for {free / 1e6:,.1f} MB, and {part.stem} needs {lacking / 1e6:,.1f} MB more; "
-                "make room, or name another folder"
-            )
 
 
 def _told(part: Path) -> str:
