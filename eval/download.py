@@ -40,7 +40,6 @@ class Remote:
     sha256: str | None = None
     """None: not known, so that it is taken as it comes."""
     size_bytes: int | None = None
-    """None: not known."""
     mirrors: str = "base_url=URL"
     """What names another place to have it from, for messages."""
 

@@ -47,7 +47,6 @@ class Terms(NamedTuple):
     protocol: str
     digest: str
     definitions: str
-    """Of the measures."""
     queries: int
     """That are judged by the measure, whether or not all have a value."""
     confidence: float

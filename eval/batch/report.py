@@ -32,7 +32,6 @@ class LedgerContent(NamedTuple):
     damaged: tuple[str, ...]
     """The places of lines that are not as they were written."""
     whole: bytes
-    """The lines that are."""
 
 
 @dataclass(frozen=True, slots=True)

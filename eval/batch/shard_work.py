@@ -56,7 +56,6 @@ class SourceReport(NamedTuple):
     is_silent: bool
     """Nothing is said in it; where it was done before, in the shard."""
     was_done: bool = False
-    """By an earlier run."""
     failures: tuple[str, ...] = ()
     """Why conversations are not compacted to their ends, one reason each: the source is not done."""
     incidents: tuple[tuple[str, int], ...] = ()
@@ -74,7 +73,6 @@ class ShardWork:
     triggers: Triggers
     format: str = "auto"
     url: str | None = None
-    """Of `into`."""
 
     def __call__(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
         if not self.into.is_dir():

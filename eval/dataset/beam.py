@@ -50,7 +50,6 @@ instruction_following and summarization: their evidence is spread over the conve
 question."""
 
 ABSTENTION = "abstention"
-"""The type of questions that nothing answers."""
 LINES = json_records("lines", ("conversation_id",), ("size",))
 _COLUMNS = ("conversation_id", "chat", "probing_questions")
 _CHAT, _TRUNCATED = "chat.json", "chat_trunecated.json"  # as the repository spells it
@@ -74,7 +73,6 @@ class Recorded(NamedTuple):
     name: str
     """`beam-100K-13`."""
     files: tuple[Path, ...]
-    """That hold it."""
     read: Callable[[], tuple[Record, Record]]
     """The object with its `chat`, and its questions by type."""
 

@@ -24,7 +24,6 @@ class PinnedFile:
     """Relative to the dataset's folder."""
     sha256: str
     size_bytes: int | None = None
-    """None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

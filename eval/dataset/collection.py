@@ -56,7 +56,6 @@ class Collection:
     instructions: pl.DataFrame | None = None
     """Rows of `INSTRUCTIONS_SCHEMA`: what an embedder is told beside a query."""
     files: tuple[Path, ...] = field(default=(), compare=False)
-    """From which it was read."""
 
 
 def document_ids(dataset: Dataset) -> dict[tuple[str, str], str]:

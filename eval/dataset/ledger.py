@@ -51,9 +51,7 @@ class Correction:
     """Whether what it becomes is disputed too, or the answer itself."""
     reason: str
     source: str
-    """Who found it."""
     version: str
-    """Of the source."""
 
 
 @dataclass(frozen=True, slots=True)

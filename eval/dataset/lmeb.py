@@ -35,10 +35,8 @@ class _Subset:
     prefix: str
     """Before its scenes where they are not those of the task."""
 
-    def files(self) -> Iterator[Path]:
-        yield from (self.queries, self.qrels, self.corpus)
-        if self.candidates is not None:
-            yield self.candidates
+    def files(self) -> list[Path]:
+        return [self.queries, self.qrels, self.corpus, *([self.candidates] if self.candidates else [])]
 
     def scene(self, query_id: str) -> str:
         """The first two parts of the query's id: `scene_0` of `scene_0_q_0`."""

@@ -67,7 +67,6 @@ class _Session(NamedTuple):
     key: str
     """Its id; with its place where the haystack lists that id before."""
     said_at: datetime | None
-    """None: the file does not say."""
     turns: tuple[Record, ...]
 
 
@@ -76,9 +75,7 @@ class _Asked(NamedTuple):
 
     query: Query
     answer: str | None
-    """None: the file does not say."""
     evidence: tuple[str, ...] = ()
-    """Keys of its evidence sessions."""
     is_own: bool = True
     """Whether LongMemEval asks it, so that marks on turns are about it."""
 
@@ -90,7 +87,6 @@ class _Haystack(NamedTuple):
     sessions: tuple[_Session, ...]
     asked: tuple[_Asked, ...]
     counts: Mapping[str, int] = {}
-    """What the notes must say of it."""
 
     def opaque(self, *names: object) -> str:
         """An id of it, of one of its sessions or of a turn; recorded ids of evidence sessions begin with `answer`."""

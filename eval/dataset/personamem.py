@@ -61,9 +61,7 @@ class _Turn:
     session: str
     """`<context>_<n>`, the n-th session."""
     index: int
-    """Within its session."""
     native: Mapping[str, Any]
-    """As recorded."""
 
 
 @dataclass(frozen=True, slots=True)

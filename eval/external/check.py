@@ -48,7 +48,6 @@ class Line(NamedTuple):
     what: str
     told: str
     took_ms: float | None = None
-    """On average, of the calls that it is of."""
 
 
 @dataclass(frozen=True, slots=True)

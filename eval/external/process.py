@@ -31,7 +31,6 @@ _LONGEST_OF_ERRORS = 2000
 _MOST_NOISE = 1000
 """Lines that are no reply, before a process is taken to write nothing else."""
 _SHOWN = 80
-"""Characters of a line that is quoted."""
 _END_S = 2.0
 """How long a process may take to end once nothing more will come."""
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT")

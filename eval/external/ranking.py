@@ -64,7 +64,6 @@ class External:
     """
 
     transport: Transport
-    """How it is reached."""
     k: int = 20
     """Texts that a query asks for."""
     revision: str = ""

@@ -68,7 +68,6 @@ class _Said:
     place: int
     message_id: str
     words: str
-    """Folded."""
 
 
 class Aligner:
@@ -246,7 +245,6 @@ here and, where the memory says so, by its own clock; how many texts it gave, an
 were asked for and messages added; its texts by how they came to stand for messages, as `How` has it; the budgets of its
 contexts that hold text of which none could be aligned."""
 KIND = "external"
-"""Of the documents that an external memory returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +261,6 @@ class RecordedAnswers:
     """By the words of the query, when it was asked, and the budget."""
     incidents: Mapping[str, int] = field(default_factory=dict)
     told: Told = field(default_factory=Told)
-    """What the memory says of itself."""
 
     contract = Contract(asks=())
 

@@ -27,7 +27,6 @@ from lcm.writing.extraction.said import words_of
 
 CallName = Literal["reset", "add", "search", "compact", "context"]
 Offer = Literal["compact", "context"]
-"""What a memory may do besides."""
 FaultKind = Literal["timed out", "crashed", "error", "wrong reply", "reply too large"]
 NOT_RUN = "not run"
 """The fault of what came after the end of its session."""

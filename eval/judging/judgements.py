@@ -44,7 +44,6 @@ State = Literal["judged", "skipped", "withdrawn"]
 GRADES = {"relevant": 2, "partly": 1, "not": 0}
 """What a judge may say, and the relevance that it stands for."""
 Pair = tuple[str, str]
-"""Query and document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +190,6 @@ class PoweredMean:
     weight: float
     """lambda: how much the model was listened to, in [0, 1]."""
     n: int
-    """Queries that people judged."""
     others: int
     """Queries that the model alone judged."""
 

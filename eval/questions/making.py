@@ -36,7 +36,6 @@ class Turn:
     said_at: datetime
     """Its own instant, or the latest before it in its conversation; the epoch where none is known."""
     is_last: bool
-    """Of its conversation."""
 
     @property
     def text(self) -> str:
@@ -210,10 +209,8 @@ class Draft:
     """A question that could be asked."""
 
     place: int
-    """The turn that it was made from."""
     text: str
     evidence: tuple[int, ...]
-    """The turns that answer it."""
     asked_at: datetime | None
     """None where no message names a time."""
 
@@ -257,7 +254,6 @@ class KindReport:
     kind: str
     wanted: int
     possible: int
-    """Questions that could be asked."""
     made: int
     dropped: int
     """Questions that could not be put into words as they should."""

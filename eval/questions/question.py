@@ -11,7 +11,6 @@ from lcm.clock import END_OF_CLOCKS, EPOCH, format_instant, parse_instant
 from lcm.encoding import is_well_formed
 
 ENDINGS = (".jsonl", ".csv", ".parquet")
-"""Of questions files."""
 UNANSWERABLE = "unanswerable"
 """The category of questions that nothing answers."""
 
@@ -23,7 +22,6 @@ class Evidence:
     text: str = ""
     """As a person wrote it: the id of a message, `file:line`, or a quotation. Empty: the fields below say which."""
     quote: str = ""
-    """Words of the message."""
     message_ids: tuple[str, ...] = ()
     """Messages that are known to be evidence; with a quotation each of them holds it."""
 
@@ -84,7 +82,6 @@ KEYS = (
     *("unanswerable", "source", "conversation", "message_ids"),
 )
 LISTS = ("evidence", "conversation", "message_ids")
-"""Keys whose value may be a list."""
 
 _OTHER_NAMES = {"query_id": "question_id", "text": "question", "query": "question", "id": "question_id"}
 """What other question sets call the same."""

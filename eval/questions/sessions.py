@@ -41,7 +41,6 @@ class SessionFile:
     workspace_id: str
     transcripts: tuple[Transcript, ...]
     read_along: tuple[Path, ...]
-    """Other files that were read with it."""
 
     @property
     def conversations(self) -> list[str]:

@@ -85,7 +85,6 @@ nothing."""
 _log = logging.getLogger(__name__)
 _HITS = 50
 _LONGEST = 200
-"""Letters of what went wrong with a page."""
 _KEPT = 16
 """Pages that are held, of which each may have 20 MB."""
 _STATIC = {"serve.css": "text/css", "serve.js": "text/javascript"}

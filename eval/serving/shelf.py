@@ -20,7 +20,6 @@ from lcm.redaction import redacted
 KINDS = ("run", "sweep", "comparison", "regression", "transfer", "study", "preset", "store")
 """In the order in which they are shown."""
 HEADLINE = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
-"""Of a run."""
 _STORE = b"SQLite format 3\x00"
 _TABLE_OF_A_STORE = b"schema_migrations"
 _OWNERS = ("sweep", "comparison", "regression", "transfer", "study")
