@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import polars as pl
 
-from eval.replay.workspace_replay import queries_by_extent, turns
+from eval.replay.workspace_replay import growth, turns
 from lcm.checks import check_range
 from lcm.encoding import printable, well_formed
 from lcm.errors import LcmError
@@ -295,13 +295,11 @@ class Session:
         if (reply := self._called("reset", reset_arguments(workspace, self.settings), is_needed=True)) is not None:
             self.told = self._read(read_told, reply, is_needed=True) or Told()
             self.rows[-1]["texts"] = [self.told.name, self.told.version, *self.told.notes]
-        before = (0,) * len(transcripts)
-        for known, asked in queries_by_extent(transcripts, queries).items():
-            for transcript, n, first in zip(transcripts, known, before, strict=True):
-                self._add(transcript.conversation_id, transcript.messages[first:n])
-            if known != before and not self.is_per_turn:
+        for grown, asked in growth(transcripts, queries):
+            for transcript, known in grown:
+                self._add(transcript.conversation_id, transcript.messages[known:])
+            if grown and not self.is_per_turn:
                 self._compact()
-            before = known
             for query in asked:
                 self._search(query)
             for query in asked if "context" in self.told.offers else ():
