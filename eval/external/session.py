@@ -19,6 +19,7 @@ from eval.replay.workspace_replay import growth, turns
 from lcm.checks import check_range
 from lcm.encoding import printable, well_formed
 from lcm.errors import LcmError
+from lcm.protocols.contract import Contract
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.query import Query
 from lcm.transcript.message_tokens import images_in
@@ -93,6 +94,22 @@ class Transport(Protocol):
             LcmError: if the user has not allowed it, or it names nothing that could answer.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoExternal:
+    """No external memory: nothing is reached."""
+
+    contract = Contract(is_off=True)
+
+    @property
+    def modules(self) -> Sequence[str]:
+        return ()
+
+    def open(self) -> Connection:
+        raise LcmError(
+            "external=none reaches no memory: choose external=stdio, object, http or mcp, as in docs/external.md"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

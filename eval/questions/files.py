@@ -68,17 +68,6 @@ def looks_like_questions(path: Path) -> bool:
     return any(is_question(record) for _, record in _of_jsonl(path, b"\n".join(head)) if isinstance(record, Mapping))
 
 
-def read_questions(path: Path) -> tuple[Question, ...]:
-    """The questions of a file.
-
-    Raises:
-        DatasetError: if the file cannot be read, or any line of it is no question; naming the first such line.
-    """
-    read = read_file(path)
-    refuse(read.problems)
-    return read.questions
-
-
 def refuse(problems: Sequence[Problem], *, has_nearest: bool = False) -> None:
     """Raise the first problem, and say how many there are, and whether a check shows messages that may be meant."""
     if problems:

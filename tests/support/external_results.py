@@ -13,10 +13,9 @@ from omegaconf import DictConfig
 
 from eval.external.http import Http, HttpConnection
 from eval.external.mcp import Mcp, McpConnection
-from eval.external.none import NoExternal
 from eval.external.process import Stdio
 from eval.external.ranking import External
-from eval.external.session import FaultError
+from eval.external.session import FaultError, NoExternal
 from lcm.consent import COMMANDS, TRUST
 from lcm.errors import LcmError
 from pipelines.config import building

@@ -12,8 +12,7 @@ import pytest
 
 from eval.dataset.card import dataset_digest
 from eval.dataset.files import Record
-from eval.dataset.ledger import ledger_text, mended, read_ledger
-from eval.dataset.locomo import TIME, Locomo
+from eval.dataset.locomo import TIME, Locomo, ledger_text, mended, read_ledger
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.eval.dataset.evidence import evidence
