@@ -29,7 +29,7 @@ from eval.dataset.card import DATASETS_DIR, Card, PinnedFile, Release, address_o
 from eval.dataset.collection import check_ids, collection_of, document_ids, write_trec_qrels, write_trec_run
 from eval.dataset.dataset import Dataset
 from eval.dataset.files import files_of, identified
-from eval.dataset.ledger import KeepsLedger, ledger_text
+from eval.dataset.locomo import KeepsLedger, ledger_text
 from eval.dataset.sample import bundled_directory
 from eval.download import Remote, download
 from eval.run import Run

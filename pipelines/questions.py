@@ -44,7 +44,7 @@ from eval.questions.files import looks_like_questions, write_questions
 from eval.questions.making import make_questions
 from eval.questions.question import ENDINGS
 from eval.questions.quotation import Place, searched_texts
-from eval.questions.sessions import WorkspaceRule, read_workspaces
+from eval.questions.sessions import WorkspaceRule, read_sessions
 from eval.table import titled
 from lcm.clock import format_instant
 from lcm.errors import LcmError
@@ -77,7 +77,8 @@ def _check(arguments: Sequence[str]) -> int:
             settings["similarity"] = float(settings["similarity"])
         except ValueError as error:
             raise LcmError(f"similarity must be a number, got {settings['similarity']!r}") from error
-    own = Own([word for word in command.words if word != file], file, **(settings | {"strict": command.flag("strict")}))
+    paths, strict = [word for word in command.words if word != file], command.flag("strict")
+    own = Own(paths, questions=file, **(settings | {"strict": strict}))
     read, sessions = own.read()
     located, unresolved = own.located(read, sessions)
     for one in located:
@@ -145,7 +146,7 @@ def _make(arguments: Sequence[str]) -> int:
     if not command.words:
         raise LcmError("name the sessions to make questions of: files or folders")
     rule: Any = ours["workspace"]
-    sessions = read_workspaces(command.words, ours["format"], ours["strict"] == "true", rule, "own")
+    sessions = read_sessions(command.words, ours["format"], ours["strict"] == "true", rule, "own")
     made = make_questions(sessions.transcripts, kinds, seed)
     if not made.questions:
         way = f"in this way ({', '.join(kinds) or 'no kind'})"
