@@ -13,7 +13,7 @@ import polars as pl
 from eval.comparison.pairing import Pairing, disagreements, shared_queries, unknown_settings
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry
-from eval.measures.names import ANSWER_HEADLINE, kind_of
+from eval.measures.names import ANSWER_HEADLINE, among, kind_of
 from eval.run import Run
 from eval.table import interval
 from lcm.errors import LcmError
@@ -101,9 +101,19 @@ class Comparison:
         row = self.row(standing, self.by)
         return 0 if row is None else self.judged - row["n"]
 
-    def tokens(self) -> str | None:
-        """The measure that says what the answers cost a reader."""
-        return next((name for name in self.measures if kind_of(name) in _TOKENS), None)
+    def paid(self) -> dict[str, list[tuple[int, float, float, float | None, float | None]]]:
+        """What sides cost, in tokens and in time, as far as it is known: of each its place among the standings, its
+        cost, its mean by what decides, and the ends of that."""
+        tokens = next((name for name in self.measures if kind_of(name) in _TOKENS and name != self.by), None)
+        found: dict[str, list[tuple[int, float, float, float | None, float | None]]] = {}
+        for i, one in enumerate(self.standings):
+            costs = {} if tokens is None else {f"{tokens}, mean a question": one.means.get(tokens, {}).get("value")}
+            costs["ms a live question, median"] = (one.side.latency_ms or {}).get("p50_ms")
+            mean = one.means.get(self.by)
+            for cost, at in costs.items():
+                if at is not None and mean is not None and mean["value"] is not None:
+                    found.setdefault(cost, []).append((i, at, mean["value"], mean["low"], mean["high"]))
+        return found
 
 
 def compared(
@@ -228,14 +238,12 @@ def _chosen(known: Sequence[str], by: str | None, measures: Sequence[str]) -> li
         raise LcmError("no measure is known of all of them: evaluate them with the same measures=")
     chosen = list(measures)
     if not chosen:
-        usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]
-        contexts = [next((name for name in known if kind_of(name) == kind), None) for kind in _OF_CONTEXTS]
-        answers = [name for name in ANSWER_HEADLINE if name in known]
-        chosen = [name for name in (*usual, *answers, *contexts) if name is not None] or list(known[:_MOST_OTHERS])
+        contexts = [name for kind in _OF_CONTEXTS for name in [one for one in known if kind_of(one) == kind][:1]]
+        chosen = [*among((*_USUAL, *ANSWER_HEADLINE), known), *contexts] or list(known[:_MOST_OTHERS])
     return list(dict.fromkeys([*([by] if by else []), *chosen]))
 
 
-BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER_HEADLINE)
+_BY = (("recall@10", "recall@5"), ANSWER_HEADLINE)
 """Of rankings and of answers: the first of each that a run has is what its arms are held by."""
 
 
@@ -246,9 +254,8 @@ def against_controls(run: Run) -> list[str]:
     The system is held against each arm query by query, as `lcm compare` holds systems. None is told where there is no
     arm, or nothing that both are measured by.
     """
-    measures = [next((name for name in names if name in run.summary["measures"]), None) for names in BY]
-    told = (_against(run, measure) for measure in measures if measure is not None)
-    return [line for line in told if line is not None]
+    measures = (measure for names in _BY for measure in among(names, run.summary["measures"])[:1])
+    return [line for measure in measures if (line := _against(run, measure)) is not None]
 
 
 def _against(run: Run, measure: str) -> str | None:

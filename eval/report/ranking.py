@@ -19,7 +19,7 @@ from eval.experiment.workspace import WorkspaceEvaluator
 from eval.ladder.explanation import best_documents, found_by, ladders
 from eval.ladder.losses import FOUND, LATE, NO_MISS, Asked, Traced, asked_again, judged_messages, said_messages
 from eval.measures.measure import MemoryReading
-from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, kind_of
+from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, among, kind_of
 from eval.measures.retention import Retention
 from eval.run import Run
 from lcm.memory.memory import Memory
@@ -306,10 +306,8 @@ def shown_measures(columns: Sequence[ShownRanking]) -> list[str]:
     """The measures that questions are sorted by: those of every table, as far as they were measured, what answers are
     worth, and what contexts retain; those of sessions, where only sessions are judged."""
     known = list(dict.fromkeys(name for column in columns for name in column.values["measure"].unique()))
-    usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]
     contexts = sorted((name for name in known if kind_of(name) == _OF_CONTEXTS), key=_budget)
-    answers = [name for name in ANSWER_HEADLINE if name in known]
-    return [name for name in (*usual, *answers, *contexts) if name is not None][:_MOST] or sorted(known)[:_MOST]
+    return [*among((*_USUAL, *ANSWER_HEADLINE), known), *contexts][:_MOST] or sorted(known)[:_MOST]
 
 
 def queries_of(run: Run) -> pl.DataFrame:
