@@ -138,19 +138,20 @@ def markdown(comparison: Comparison, picture: str | None) -> str:
     Args:
         picture: the file beside the page.
     """
-    lines = [
+    told, notes = (
+        "\n".join(f"- {plain_markdown(line)}" for line in lines)
+        for lines in (headline(comparison), (*incidents(comparison), *comparison.notes))
+    )
+    paragraphs = (
         f"## {plain_markdown(comparison.title)}",
-        "",
-        *(f"- {plain_markdown(line)}" for line in headline(comparison)),
-        "",
-        *((f"**{plain_markdown(comparison.label)}**", "") if comparison.label else ()),
+        told,
+        f"**{plain_markdown(comparison.label)}**" if comparison.label else "",
         table(comparison).markdown(),
-        "",
         f"{plain_markdown(explained(comparison))}.",
-        *("", *(f"- {plain_markdown(note)}" for note in (*incidents(comparison), *comparison.notes))),
-        *(("", f"![{plain_markdown(comparison.by)} against cost]({picture})") if picture else ()),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
+        notes,
+        f"![{plain_markdown(comparison.by)} against cost]({picture})" if picture else "",
+    )
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
 def _against(row: Mapping[str, Any] | None, *, is_baseline: bool) -> Row:

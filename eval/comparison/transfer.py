@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from eval.comparison.pairing import Pairing, shared_queries
@@ -118,7 +116,7 @@ def _gains(here: Mapping[str, Any], there: Mapping[str, Any], table: pl.DataFram
     sign = -1.0 if here["lower_is_better"] else 1.0
     columns = [table[f"{place} {measure}"].to_numpy().astype(float) for place in range(4)]
     whole, part = sign * (columns[1] - columns[0]), sign * (columns[3] - columns[2])
-    clusters = _clusters(table, pairing)
+    clusters = pairing.clusters(table)
     low, high = bootstrap_ratio(part, whole, pairing.resamples, pairing.confidence, pairing.seed, clusters)
     return Gains(measure, n, here, there, float(part.mean() / whole.mean()), _end(low), _end(high))
 
@@ -131,12 +129,6 @@ def _why_untold(row: Mapping[str, Any], pairing: Pairing) -> str:
     if row["p_holm"] is None:
         return f"{row['n']} questions are too few to tell a gain here from chance"
     return f"the gain here is not beyond chance (p = {row['p_holm']:.3f}, alpha = {pairing.alpha:g})"
-
-
-def _clusters(table: pl.DataFrame, pairing: Pairing) -> npt.NDArray[np.int64] | None:
-    if pairing.cluster == "none":
-        return None
-    return table["workspace_id"].rank("dense").cast(pl.Int64).to_numpy()
 
 
 def _end(end: float) -> float | None:
