@@ -129,7 +129,6 @@ def compared(
     Args:
         by: the measure that sides are sorted by; None = the first that is no cost.
         measures: that are compared; none = the usual ones, as far as all sides have them.
-        cluster: as of `Pairing`.
     Raises:
         LcmError: if they share no question, or one and the same was measured otherwise.
     """

@@ -89,8 +89,6 @@ def shared_queries(sides: Sequence[Run]) -> pl.DataFrame:
 def require_comparable(baseline: Run, candidate: Run, measures: Sequence[str]) -> list[str]:
     """Refuse runs whose numbers do not mean the same.
 
-    Args:
-        measures: those that are to be compared.
     Returns:
         Of these, the ones that both sides have; one that neither has is left out.
     Raises:
@@ -129,9 +127,6 @@ def require_comparable(baseline: Run, candidate: Run, measures: Sequence[str]) -
 def require_same_settings(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> None:
     """Refuse configurations that measure otherwise, as far as both of them say how.
 
-    Args:
-        baseline: its whole configuration, as plain data.
-        candidate: alike.
     Raises:
         LcmError: naming the first key that differs, and both values.
     """
@@ -280,7 +275,6 @@ class Pairing:
         Args:
             measures: one that the baseline and a candidate do not both have gives no row.
             queries: those of the baseline that are compared; None = all.
-            by_category: whether each category is a group beside all queries.
             untested: of the measures those that are told without a test, and ask nothing of the others.
         Raises:
             LcmError: if the draws are too few for so many tests.
@@ -320,9 +314,6 @@ class Pairing:
     def untold(self, rows: pl.DataFrame) -> str | None:
         """Why no row could be told better or worse, however much its sides differ: too few units for so many tests;
         None where one could.
-
-        Args:
-            rows: of `PAIRED_SCHEMA`.
         """
         tested = rows.filter(pl.col("p").is_not_null())
         if tested.is_empty():

@@ -133,11 +133,7 @@ def report(comparison: Comparison) -> dict[str, Any]:
 
 
 def markdown(comparison: Comparison, picture: str | None) -> str:
-    """A table, and the picture.
-
-    Args:
-        picture: the file beside the page.
-    """
+    """A table, and the picture."""
     told, notes = (
         "\n".join(f"- {plain_markdown(line)}" for line in lines)
         for lines in (headline(comparison), (*incidents(comparison), *comparison.notes))
@@ -243,11 +239,7 @@ _AGAIN = "run `lcm compare` again"
 
 @private()
 def write_comparison(folder: Path, comparison: Comparison, began_unix_s: float | None = None) -> dict[str, Any]:
-    """Write every file of a comparison and, last, its summary; returns what it found as plain data.
-
-    Args:
-        began_unix_s: when the command began; None: nobody needs to know.
-    """
+    """Write every file of a comparison and, last, its summary; returns what it found as plain data."""
     folder.mkdir(parents=True, exist_ok=True)
     is_drawn = draw(comparison, folder / PICTURE)
     write_frame(folder / ROWS, comparison.rows)

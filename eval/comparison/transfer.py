@@ -54,8 +54,6 @@ def transferred(here: tuple[Run, Run], there: tuple[Run, Run], measures: Sequenc
     Args:
         here: default and tuned in our system.
         there: the same in the other memory.
-        measures: that are told, by `told_measures`.
-        pairing: how gains are tested, and what is drawn as one.
     Raises:
         LcmError: if there is no question for all four.
     """
@@ -152,8 +150,6 @@ def write_transfer(
 
     Args:
         told: where it went and what was lost: further keys of transfer.json.
-        dataset: its identity.
-        began_unix_s: when the command began; None: nobody needs to know.
     """
     record = {
         "name": name,

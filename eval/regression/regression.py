@@ -169,7 +169,6 @@ def limits_of(measure: str, settings: Mapping[str, float | str], mean: float = 1
 
     Args:
         settings: each as a number, or both as shares of the baseline's mean such as `10%`.
-        mean: the baseline's.
     Raises:
         ValueError: naming the measure and what is wrong.
     """
@@ -358,11 +357,7 @@ def _whole(rows: pl.DataFrame) -> Gate:
 
 
 def with_words(comparison: GatedComparison, dataset: Dataset) -> GatedComparison:
-    """The same, each document of the queries that changed with what its messages say.
-
-    Args:
-        dataset: that of both sides.
-    """
+    """The same, each document of the queries that changed with what its messages say."""
     said = {
         (transcript.workspace_id, message.message_id): well_formed(redacted(utterance(message)))
         for transcript in dataset.transcripts

@@ -236,7 +236,6 @@ def write_regression(
 
     Args:
         settings: how it was judged: flat, by key.
-        now: when the command began.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, config_text)

@@ -34,7 +34,6 @@ def comparison_page(
 
     Args:
         columns: one a side that is shown, the one that is looked at first.
-        queries: those that all were asked.
     """
     sides, baseline = [standing.side for standing in comparison.standings], comparison.baseline.side
     return ReportPage(

@@ -60,11 +60,7 @@ _NO_SUMMARY = (
 
 
 def run_page(run: Run, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None) -> ReportPage:
-    """A page without its explorer, which is packed into its blocks.
-
-    Args:
-        card: of the dataset, where it is known.
-    """
+    """A page without its explorer, which is packed into its blocks."""
     summary = run.summary
     shown = among(FIRST, summary["measures"]) or list(summary["measures"])[: len(FIRST)]
     directions = columns[0].directions

@@ -145,12 +145,7 @@ _DRAWN = {"query": "judged questions", "conversation": "conversations"}
 def sweep_page(
     folder: Path, results: Sequence[PointResult], measures: Sequence[str], card: Card | None = None
 ) -> ReportPage:
-    """A page without its explorer.
-
-    Args:
-        measures: the columns of the table.
-        card: of the dataset, where it is known.
-    """
+    """A page without its explorer."""
     summary = read_summary(folder)
     paired = read_table(folder / "paired.parquet")
     finished = sum(result.summary is not None for result in results)

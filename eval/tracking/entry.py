@@ -70,11 +70,7 @@ def title(about: Iterable[str], overrides: Iterable[str], more: Iterable[str] = 
 
 
 def note(summary: Mapping[str, Any], folder: Path, names: Iterable[str]) -> str:
-    """A description in Markdown: the page that the folder holds, or what the run is and found.
-
-    Args:
-        names: of the tables.
-    """
+    """A description in Markdown: the page that the folder holds, or what the run is and found."""
     pages = sorted(folder.glob("*.md"))
     if "measures" in summary and not pages:
         text = _note_of_run(summary, folder, names)
@@ -153,9 +149,6 @@ def metrics(summary: Mapping[str, Any], objectives: Collection[str] = ()) -> Ite
     """The headlines of a run, or the numbers that another kind names under `metrics`.
 
     What is no headline stands in the tables that are logged beside them, and in the run's files.
-
-    Args:
-        objectives: measures that the run is chosen by.
     """
     yield from _numbers("", summary.get("metrics", {}))
     measures = summary.get("measures", {})
@@ -170,9 +163,6 @@ def headline_measures(measured: Iterable[str], objectives: Collection[str] = ())
 
     That is what a run is told by, and every measure that nobody gets who has not asked for it: one from outside, or one
     at another cutoff than by default.
-
-    Args:
-        objectives: measures that the run is chosen by, which always are.
     """
     there = list(measured)
     told = {*_TOLD, *objectives}
