@@ -20,6 +20,7 @@ from lcm.memory.memory import Memory
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Ranker
 from lcm.records.query import Query
+from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.source.indexes import CANDIDATE_SCHEMA
 
@@ -72,7 +73,7 @@ class Oracle:
     """
 
     def ranking(self, dataset: Dataset) -> Ranking:
-        return Ranking(EvidenceSource(_evidence(dataset)))
+        return Ranking(EvidenceSource(_evidence_of(dataset)))
 
     def reachable(self, dataset: Dataset, memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
         asked = pl.col("query_id").is_in([query.query_id for query in queries])
@@ -128,6 +129,10 @@ def _evidence(dataset: Dataset) -> pl.DataFrame:
         .select("query_id", "message_id", pl.col("relevance", "session_relevance").fill_null(0))
         .filter(pl.max_horizontal("relevance", "session_relevance") > 0)
     )
+
+
+_evidence_of = KeptBeside[Dataset, pl.DataFrame](_evidence, 4)
+"""Once for all points of a sweep."""
 
 
 def _of_evidence_sessions(dataset: Dataset) -> pl.DataFrame:

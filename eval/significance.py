@@ -1,5 +1,6 @@
 """How sure a mean is, and whether a difference of two is more than chance."""
 
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -9,6 +10,7 @@ from threadpoolctl import ThreadpoolController
 
 _BATCH = 250  # resamples drawn at once
 _KEPT_DRAWS = 16_000_000  # of rows that are drawn again and again: a byte each
+_KEPT_NUMBERS = 2_000_000  # of these, as they are multiplied by: eight bytes each
 _TIE = 1e-12  # of the sum of magnitudes: sums of the same numbers in another order are the same sum
 
 
@@ -141,29 +143,39 @@ def _resampled_means(
     """The column means of each resample, shape (m, resamples)."""
     sums, sizes = clustered(values, clusters)
     n = len(sums)
-    drawn = (_drawn_once if n * resamples <= _KEPT_DRAWS else _drawn)(n, resamples, seed)
     summed = np.column_stack([sums, sizes])
-    batches = range(0, resamples, _BATCH)
     with _blas().limit(limits=1):
-        totals = np.concatenate([drawn[start : start + _BATCH].astype(np.float64) @ summed for start in batches])
+        totals = np.concatenate([drawn @ summed for drawn in _numbers_drawn(n, resamples, seed)])
     return np.ascontiguousarray((totals[:, :-1] / totals[:, -1:]).T)
 
 
-def _drawn(n: int, resamples: int, seed: int) -> npt.NDArray[np.uint8]:
-    """How often each of n rows was drawn in each resample, shape (resamples, n); of more than 255 rows none is drawn
-    that often."""
+def _numbers_drawn(n: int, resamples: int, seed: int) -> Iterable[npt.NDArray[np.float64]]:
+    """What `_drawn` gives, as numbers to multiply by; kept for the points of a sweep, which draw the same."""
+    if n * resamples <= _KEPT_NUMBERS:
+        return _numbers_drawn_once(n, resamples, seed)
+    drawn = (_drawn_once if n * resamples <= _KEPT_DRAWS else _drawn)(n, resamples, seed)
+    return (part.astype(np.float64) for part in drawn)
+
+
+def _drawn(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
+    """How often each of n rows was drawn in each resample, some resamples at a time, shape (resamples, n); of more than
+    255 rows none is drawn that often."""
     rng = np.random.default_rng(seed)
-    parts = []
     for start in range(0, resamples, _BATCH):
         drawn = rng.integers(0, n, size=(min(_BATCH, resamples - start), n))
         offsets = np.arange(len(drawn))[:, None] * n
-        counts = np.bincount((drawn + offsets).ravel(), minlength=len(drawn) * n).reshape(len(drawn), n)
-        parts.append(counts.astype(np.uint8))
-    return np.concatenate(parts)
+        counts = np.bincount((drawn + offsets).ravel(), minlength=len(drawn) * n)
+        yield counts.reshape(len(drawn), n).astype(np.uint8)
 
 
-_drawn_once = lru_cache(maxsize=16)(_drawn)
-"""For the points of a sweep, which draw the same."""
+@lru_cache(maxsize=16)
+def _drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[np.uint8]]:
+    return list(_drawn(n, resamples, seed))
+
+
+@lru_cache(maxsize=16)
+def _numbers_drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[np.float64]]:
+    return [part.astype(np.float64) for part in _drawn(n, resamples, seed)]
 
 
 def _as_far(

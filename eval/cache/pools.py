@@ -10,7 +10,7 @@ import polars as pl
 
 from eval.cache.stage_cache import Fingerprint, FrameCache, Unidentified, digest
 from lcm.protocols.contract import Contract, contract_of
-from lcm.protocols.retrieval import Batch, Expansion, Ranker, Source, Stage
+from lcm.protocols.retrieval import DOCUMENT_NUMBER, Batch, Expansion, Ranker, Source, Stage
 from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.ranking.pipeline import passed
 from lcm.retrieval.source.indexes import describe
@@ -39,7 +39,7 @@ class CachedSource:
         if key is None:
             return describe(self.source.candidates(batch), batch)
         candidates = self._pool(key, batch)
-        return self.frames.at_hand("described", key, lambda: describe(candidates, batch))
+        return self.frames.at_hand("described", key, lambda: _numbered(describe(candidates, batch)))
 
     def begun(
         self, steps: Sequence[tuple[str, Stage | Expansion]], batch: Batch
@@ -99,6 +99,11 @@ _digest_of = KeptBeside[pl.DataFrame, Any](lambda frame: Fingerprint().of(frame)
 _digest_of_ids = KeptBeside[pl.DataFrame, Any](
     lambda frame: Fingerprint().of(frame.select("document_id").hash_rows(seed=0).to_numpy()), 64
 )
+
+
+def _numbered(described: pl.DataFrame) -> pl.DataFrame:
+    number = described["document_id"].rank("dense").cast(pl.UInt32) - 1
+    return described.hstack([number.alias(DOCUMENT_NUMBER)])
 
 
 def with_cached_pools(ranking: Ranker, frames: FrameCache, memory_key: str) -> Ranker:

@@ -102,7 +102,7 @@ class Fingerprint:
         model = {"model_folder": _model_of(part)} if isinstance(part, ReadsModel) else {}
         if not is_dataclass(part):
             raise Unidentified(f"{type(part).__name__} does not say what it depends on")
-        settings = {one.name: self.of(getattr(part, one.name)) for one in fields(part) if one.init}
+        settings = {one.name: self.of(_as_typed(getattr(part, one.name), one.type)) for one in fields(part) if one.init}
         return [self._named(type(part)), settings | model]
 
     def _named(self, made_by: Any) -> str:
@@ -110,6 +110,11 @@ class Fingerprint:
             raise Unidentified(f"{made_by.__qualname__} is made anew each time, and no name tells it from others")
         self.modules.add(made_by.__module__)
         return f"{made_by.__module__}.{made_by.__qualname__}"
+
+
+def _as_typed(value: Any, declared: Any) -> Any:
+    """A whole number in the place of one with a fraction is the same setting, written shorter."""
+    return float(value) if declared is float and type(value) is int else value
 
 
 def digest(inputs: Any, modules: Iterable[str]) -> str:

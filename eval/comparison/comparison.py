@@ -136,13 +136,12 @@ def compared(
     notes = [*baseline.summary.get("notes", ()), *(note for side in others for note in _differences(baseline, side))]
     notes += [f"{side.name}: {flag}" for side in sides for flag in side.of_external]
     queries = shared_queries(sides)
+    asked = {side: f"{len(side.queries):,}" for side in sides}
     if queries.is_empty():
-        asked = "; ".join(
-            f"{side.name} asks {len(side.queries):,} of {side.summary['dataset']['name']}" for side in sides
-        )
-        raise LcmError(f"no question was put to all of them: {asked}; evaluate all over the same dataset=")
+        told = "; ".join(f"{side.name} asks {n} of {side.summary['dataset']['name']}" for side, n in asked.items())
+        raise LcmError(f"no question was put to all of them: {told}; evaluate all over the same dataset=")
     if any(len(queries) < len(side.queries) for side in sides):
-        counts = ", ".join(f"{side.name} {len(side.queries):,}" for side in sides)
+        counts = ", ".join(f"{side.name} {n}" for side, n in asked.items())
         notes.append(f"compared over the {len(queries):,} questions that all were asked, of: {counts}")
     costs = {name for side in sides for name, way in side.directions.items() if way == "lower"}
     if not baseline.measures:
@@ -205,11 +204,8 @@ def _differences(baseline: Run, side: Run) -> list[str]:
     if of_measures := next((one for one in found if one.is_of_measures), None):
         raise LcmError(f"{of_measures.told(baseline.name, side.name)}; evaluate both alike")
     told = [one.told(baseline.name, side.name) for one in found]
-    if unknown := unknown_settings(baseline, side):
-        told.append(
-            f"{baseline.name} and {side.name} are not known to agree in {', '.join(unknown)}: a config.yaml is missing"
-        )
-    return told
+    unknown, both = ", ".join(unknown_settings(baseline, side)), f"{baseline.name} and {side.name}"
+    return [*told, *([f"{both} are not known to agree in {unknown}: a config.yaml is missing"] if unknown else [])]
 
 
 def _is_same(sides: Sequence[Run], queries: pl.DataFrame, measure: str) -> bool:
@@ -267,19 +263,13 @@ def _against(run: Run, measure: str) -> str | None:
     rows = pairing.rows(run, of_arms, [measure])
     if rows.is_empty():
         return None
-    named = _named(arms, rows)
     words = {"worse": "better than", "better": "worse than", "cannot tell": "not told from", "same": "the same as"}
-    parts = [f"{word} {', '.join(named[verdict])}" for verdict, word in words.items() if verdict in named]
-    corrected = f" (paired by query, p < {pairing.alpha:g}, Holm over {len(rows)} arms)" if len(rows) > 1 else ""
-    return f"by {measure} the system is {'; '.join(parts)}{corrected}"
-
-
-def _named(arms: Sequence[str], rows: pl.DataFrame) -> dict[str, list[str]]:
-    """The arm's verdict beside the system -> arms with how far the system is above each, the nearest first."""
-    found: dict[str, list[tuple[float, str]]] = {}
-    for row in rows.iter_rows(named=True):
+    found: dict[str, list[tuple[float, str]]] = {verdict: [] for verdict in words}
+    for row in rows.iter_rows(named=True):  # turned: how far the system is above the arm
         arm, above = arms[row["side"]], -row["difference"]
         ends = {"low": None, "high": None} if row["low"] is None else {"low": -row["high"], "high": -row["low"]}
         text = arm if row["verdict"] == "same" else f"{arm} {above:+.3f} {interval({**row, **ends})}"
-        found.setdefault(row["verdict"], []).append((abs(above), text))
-    return {verdict: [text for _, text in sorted(of)] for verdict, of in found.items()}
+        found[row["verdict"]].append((abs(above), text))  # the nearest first
+    parts = [f"{words[verdict]} {', '.join(text for _, text in sorted(of))}" for verdict, of in found.items() if of]
+    corrected = f" (paired by query, p < {pairing.alpha:g}, Holm over {len(rows)} arms)" if len(rows) > 1 else ""
+    return f"by {measure} the system is {'; '.join(parts)}{corrected}"

@@ -63,7 +63,7 @@ def transferred(here: tuple[Run, Run], there: tuple[Run, Run], measures: Sequenc
     sides = (*here, *there)
     told = [name for name in measures if all(name in side.measures for side in sides)]
     table = _table(sides, told, queries)
-    asked = queries.filter(pl.col("query_id").is_in(table["query_id"].to_list()))
+    asked = queries.join(table, on="query_id", how="semi", maintain_order="left")
     if not told or asked.is_empty():
         return Transfer(tuple(_silent(sides, name) for name in measures), pairing.confidence, pairing.alpha)
     rows = [
@@ -115,8 +115,9 @@ def _gains(here: Mapping[str, Any], there: Mapping[str, Any], table: pl.DataFram
     columns = [table[f"{place} {measure}"].to_numpy().astype(float) for place in range(4)]
     whole, part = sign * (columns[1] - columns[0]), sign * (columns[3] - columns[2])
     clusters = pairing.clusters(table)
-    low, high = bootstrap_ratio(part, whole, pairing.resamples, pairing.confidence, pairing.seed, clusters)
-    return Gains(measure, n, here, there, float(part.mean() / whole.mean()), _end(low), _end(high))
+    ends = bootstrap_ratio(part, whole, pairing.resamples, pairing.confidence, pairing.seed, clusters)
+    low, high = (end if math.isfinite(end) else None for end in ends)
+    return Gains(measure, n, here, there, float(part.mean() / whole.mean()), low, high)
 
 
 def _why_untold(row: Mapping[str, Any], pairing: Pairing) -> str:
@@ -127,10 +128,6 @@ def _why_untold(row: Mapping[str, Any], pairing: Pairing) -> str:
     if row["p_holm"] is None:
         return f"{row['n']} questions are too few to tell a gain here from chance"
     return f"the gain here is not beyond chance (p = {row['p_holm']:.3f}, alpha = {pairing.alpha:g})"
-
-
-def _end(end: float) -> float | None:
-    return end if math.isfinite(end) else None
 
 
 JSON = "transfer.json"
@@ -151,25 +148,17 @@ def write_transfer(
     Args:
         told: where it went and what was lost: further keys of transfer.json.
     """
-    record = {
-        "name": name,
-        **told,
-        "dataset": dict(dataset),
-        "gains": [_record(gains) for gains in found.gains],
-        "confidence": found.confidence,
-        "alpha": found.alpha,
-        "notes": list(found.notes),
-    }
+    both: dict[str, Any] = {"name": name, "dataset": dict(dataset), "notes": list(found.notes)}
+    gains = [_record(gains) for gains in found.gains]
+    record = {**both, **told, "gains": gains, "confidence": found.confidence, "alpha": found.alpha}
     write_json(folder / JSON, record)
     summary = {
+        **both,
         "kind": "transfer",
-        "name": name,
-        "dataset": dict(dataset),
         "commit": commit(),
         "metrics": dict(_metrics(found.gains)),
         "params": {"target": told["target"], "dataset": dataset["name"]},
         "tags": dataset_tags(dataset),
-        "notes": list(found.notes),
     }
     write_summary(folder, summary, began_unix_s)
     return record

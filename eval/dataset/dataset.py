@@ -12,6 +12,7 @@ import polars as pl
 from eval.dataset.card import Card
 from lcm.records.conversation import Message, Part, Role, Transcript
 from lcm.records.query import Query
+from lcm.retrieval.frames import KeptBeside
 
 _TEXT, _WHOLE = pl.String(), pl.Int64()
 QRELS_SCHEMA: dict[str, pl.DataType] = {"query_id": _TEXT, "message_id": _TEXT, "relevance": _WHOLE}
@@ -119,10 +120,9 @@ class Dataset:
         told = {"name": self.name, "protocol": self.protocol, "digest": self.digest}
         return told if self.generated is None else {**told, "generated": self.generated}
 
-    def evidence(self) -> dict[str, list[str]]:
+    def evidence(self) -> Mapping[str, list[str]]:
         """Query id -> ids of its relevant messages, in order; a query without any is missing."""
-        relevant = self.qrels.filter(pl.col("relevance") > 0)
-        return dict(relevant.group_by("query_id", maintain_order=True).agg("message_id").iter_rows())
+        return _evidence_of(self.qrels)
 
     def reference_answers(self) -> dict[str, list[str]]:
         """Query id -> the answers that are right, in order; a query without any is missing."""
@@ -249,3 +249,12 @@ def text_message(
         parts=(Part("text", text=content if text is None else text),),
         envelope={"native": native, "slots": {}},
     )
+
+
+def _by_query(qrels: pl.DataFrame) -> dict[str, list[str]]:
+    relevant = qrels.filter(pl.col("relevance") > 0)
+    return dict(relevant.group_by("query_id", maintain_order=True).agg("message_id").iter_rows())
+
+
+_evidence_of = KeptBeside[pl.DataFrame, dict[str, list[str]]](_by_query, 16)
+"""Once for all points of a sweep."""

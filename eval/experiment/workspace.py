@@ -164,6 +164,8 @@ class WorkspaceEvaluator:
     """Query id -> ids of its relevant messages."""
     inputs: "_StageInputs | None" = field(init=False)
     """What the stages depend on; None = nothing is kept."""
+    work: str | None = field(init=False)
+    """The digest of what decides how long an answer takes; None = each point is timed."""
 
     def __post_init__(self) -> None:
         refuse_unmeasured(self.measures)
@@ -171,6 +173,7 @@ class WorkspaceEvaluator:
         object.__setattr__(self, "rankings", {SYSTEM_ARM: self.system.ranking, **controls})
         object.__setattr__(self, "evidence", self.dataset.evidence())
         object.__setattr__(self, "inputs", None if self.cache is None else _StageInputs(self))
+        object.__setattr__(self, "work", self._identified_work())
 
     def sampling(self, part: Dataset, sample: Dataset, measure: str) -> "WorkspaceEvaluator":
         """The same, of the system's own ranking and one measure alone, for some queries.
@@ -244,7 +247,10 @@ class WorkspaceEvaluator:
             incidents.update(checkpoint.incidents)
             for arm in self.rankings if checkpoint.queries else ():
                 make = self._ranked(checkpoint, arm, stages, keys)
-                frame, survived = stages.frame("ranked", keys.ranked(arm, number), make, in_memory=arm != SYSTEM_ARM)
+                is_shared = arm != SYSTEM_ARM
+                # What the system of a point of many answered lies in the point's own folder.
+                key = keys.ranked(arm, number) if is_shared or self.times is None else None
+                frame, survived = stages.frame("ranked", key, make, in_memory=is_shared)
                 ranked[arm].append(frame)
                 incidents.update(survived)
             if not checkpoint.queries:
@@ -286,15 +292,19 @@ class WorkspaceEvaluator:
     def _timed_once(self, measure: Measure, workspace: str, make: Callable[[], Made]) -> Callable[[], Made]:
         """Once for all points of a sweep that do the same work."""
         times = self.times
-        key = None if times is None else _identified(lambda identity: [workspace, *self._work(measure, identity)])
-        if times is None or key is None:
+        if times is None or self.work is None:
             return make
+        key = f"{self.work} {workspace} {measure.value_names()}"
         return lambda: times[key] if key in times else times.setdefault(key, make())
 
-    def _work(self, measure: Measure, identity: Fingerprint) -> Any:
+    def _identified_work(self) -> str | None:
         """What tells apart how long an answer takes: all settings but weights, rates, thresholds and other numbers with
         a decimal point, which change what is answered and not how much is done for it."""
-        return _without_fractions(identity.of([self.system, self.replay, measure])), self.dataset.digest
+        timing = [one for one in self.measures.values() if one.is_of_time]
+        if self.times is None or not timing:
+            return None
+        parts = [self.system, self.replay, *timing]
+        return _identified(lambda identity: [_without_fractions(identity.of(parts)), self.dataset.digest])
 
     def _asked(self, checkpoints: Iterator[ReplayCheckpoint]) -> Iterator[ReplayCheckpoint]:
         """The checkpoints at which a query is asked that is not left out, and the last."""

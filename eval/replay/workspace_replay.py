@@ -6,13 +6,13 @@ import logging
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from eval.cache.stage_cache import StageCache
 from eval.replay.haystack import Haystack, instants, transcript_until
@@ -93,12 +93,19 @@ class WorkspaceReplay:
 
     def checkpoints(self) -> Iterator[ReplayCheckpoint]:
         """Play, or open what was played before; queries come in the same order either way."""
-        kept = None if self.cache is None or self.key is None else self.cache.read_folder("checkpoints", self.key)
-        try:
-            index = None if kept is None else json.loads((kept / _INDEX).read_text())
-        except OSError:  # another process has made room since
-            index = None
-        yield from self._played() if kept is None or index is None else self._opened(kept, index)
+        kept = self._kept()
+        yield from self._played() if kept is None else self._opened(*kept)
+
+    def _kept(self) -> tuple[Path, list[Any]] | None:
+        """The folder of what was played before, and its index; it is looked through once a process."""
+        if self.cache is None or self.key is None:
+            return None
+        found: tuple[Path, list[Any]] | None = self.cache.held("checkpoints", self.key)
+        if found is None and (folder := self.cache.read_folder("checkpoints", self.key)) is not None:
+            with suppress(OSError):  # another process has made room since
+                found = folder, json.loads((folder / _INDEX).read_text())
+                self.cache.in_memory("checkpoints", self.key, lambda: (found, 0))
+        return found
 
     def _opened(
         self, folder: Path, index: Sequence[tuple[int, list[str], dict[str, int], list[ContextReading]]]

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -44,18 +44,35 @@ class Origin:
     own digest tells more."""
 
 
-def origin_of(resolved: Mapping[str, Any], dataset_digest: str, told: str = "") -> Origin:
-    """Args:
-    resolved: the configuration, every interpolation worked out.
-    told: what an external memory says of itself, name and version: it has no source to look at.
+def content_named(text: str) -> list[str]:
+    """What a setting names, as far as that is few enough files to be meant by it."""
+    try:
+        return content_of(text)
+    except Unidentified as error:
+        _log.warning("setting %r: %s; what changes in them is not seen", text, error)
+        return []
+
+
+def origin_of(
+    resolved: Mapping[str, Any],
+    dataset_digest: str,
+    told: str = "",
+    content: Callable[[str], list[str]] = content_named,
+) -> Origin:
+    """Tell what the numbers of a configuration come from.
+
+    Args:
+        resolved: the configuration, every interpolation worked out.
+        told: what an external memory says of itself, name and version: it has no source to look at.
+        content: looks for what a setting names, as `content_named`, and may remember it.
     """
     settings = _that_count(resolved)
     modules = frozenset(target.rpartition(".")[0] for target in _targets(settings))
     ours = frozenset(module for module in modules if module.partition(".")[0] in _OURS)
     sources = [source_digest(ours | _ALWAYS), str(libraries()), *(_source(one) for one in sorted(modules - ours))]
     code = hashlib.sha256("\x00".join([*sources, *filter(None, [told])]).encode()).hexdigest()[:16]
-    named = {text: _content(text) for key in settings if key != "dataset" for text in _texts(settings[key])}
-    files = config_hash({text: content for text, content in named.items() if content})
+    named = {text: content(text) for key in settings if key != "dataset" for text in _texts(settings[key])}
+    files = config_hash({text: found for text, found in named.items() if found})
     return Origin(config_hash(settings), dataset_digest, code, files)
 
 
@@ -88,15 +105,6 @@ def _targets(node: Any) -> Iterator[str]:
     elif isinstance(node, list):
         for inner in node:
             yield from _targets(inner)
-
-
-def _content(text: str) -> list[str]:
-    """What a setting names, as far as that is few enough files to be meant by it."""
-    try:
-        return content_of(text)
-    except Unidentified as error:
-        _log.warning("setting %r: %s; what changes in them is not seen", text, error)
-        return []
 
 
 def _source(module: str) -> str:

@@ -19,6 +19,8 @@ from lcm.records.document import GLOBAL_SCOPE
 from lcm.records.query import Recalled
 
 DAY_MS = 86_400_000
+DOCUMENT_NUMBER = "document_number"
+"""A column that kept candidates have: numbers their documents from 0, in the order of their ids, without gaps."""
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -77,8 +79,29 @@ class Columns:
         age = np.where(self.numbers("created_at") > 0, self.days_since("created_at"), 0.0)
         return np.maximum(age, 0.0) if clamp_future else age
 
+    def by_document(self, formula: "Callable[[Columns], Numbers]") -> Numbers:
+        """The values of a formula of documents and of `asked_at`, for each row.
+
+        Where the rows are numbered by document and all queries were asked at one instant, the formula is worked out
+        once a document.
+        """
+        frame = self._frame
+        if self._rows is not None or DOCUMENT_NUMBER not in frame.columns or not _is_constant(frame["asked_at"]):
+            return formula(self)
+        if frame[DOCUMENT_NUMBER].has_nulls():  # of rows that an expansion has added
+            return formula(self)
+        numbers = frame[DOCUMENT_NUMBER].to_numpy()
+        rows = np.zeros(int(numbers.max()) + 1, np.uint32)
+        rows[numbers] = np.arange(len(numbers), dtype=np.uint32)
+        values: Numbers = formula(Columns(frame[pl.Series(rows)]))[numbers]
+        return values
+
     def _of_rows(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values if self._rows is None else values[self._rows]
+
+
+def _is_constant(column: pl.Series) -> bool:
+    return len(column) > 0 and not column.has_nulls() and column.min() == column.max()
 
 
 def numbers_of(column: pl.Series, missing: float = math.nan) -> Numbers:

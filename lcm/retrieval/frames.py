@@ -107,35 +107,37 @@ def best(frame: pl.DataFrame, n: int) -> pl.DataFrame:
     return _picked(frame, _order(frame)[places(frame) < n])
 
 
-def best_by(frame: pl.DataFrame, scores: Sequence[Numbers], n: int) -> pl.DataFrame:
-    """The first `n` rows of each query by the last of several scores, what is equal by the one before it and so on:
-    what `best` leaves of rows that were sorted by one after another.
+def best_by(scores: Sequence[Numbers], queries: Places, n: int) -> Places:
+    """The places of the first `n` rows of each query by the last of several scores, what is equal by the one before it
+    and so on: of what `best` leaves of rows that were sorted by one after another.
 
     Args:
-        scores: of the rows as they stand; no NaN. The last becomes the column `score`.
+        scores: of the rows as they stand; no NaN.
+        queries: the number of each row's query, ascending.
         n: at least 1.
     """
-    queries, losses = query_numbers(frame), -scores[-1]
-    sizes, rows = np.bincount(queries), np.arange(len(queries))
+    losses, (_, sizes) = -scores[-1], _runs(queries)
+    rows = np.arange(len(queries))
     if len(sizes) and sizes.max() > n and len(sizes) * sizes.max() <= _PADDED_ROWS * len(queries):
-        is_row = np.arange(sizes.max()) < sizes[:, np.newaxis]
-        table = np.full(is_row.shape, np.inf)
-        table[is_row] = losses
-        rows = np.flatnonzero(losses <= np.partition(table, n - 1, axis=1)[queries, n - 1])
+        least = np.partition(_padded(losses, sizes), n - 1, axis=1)[:, n - 1]
+        rows = np.flatnonzero(losses <= np.repeat(least, sizes))
     order = rows[np.lexsort((*(-one[rows] for one in scores), queries[rows]))]
-    first = order[_counted(queries[order]) < n]
-    return beside(taken(frame, first), [pl.Series("score", scores[-1][first])])
+    return order[_counted(queries[order]) < n]
 
 
-def order_moves(before: Sequence[Numbers], after: Numbers, queries: Places) -> bool:
+def order_moves(before: Sequence[Numbers], after: Numbers, queries: Places, some: Places | slice = slice(0)) -> bool:
     """Whether rows that were sorted by one score after another come into another order by the next.
 
     Args:
         before, after: of each row; no NaN.
         queries: the number of each row's query, ascending.
+        some: rows that are looked at before all are, for most of what moves any moves the first.
     """
     if np.array_equal(before[-1], after):
         return False
+    was, now, of = before[-1][some], after[some], queries[some]
+    if ((was[1:] > was[:-1]) & (now[1:] < now[:-1]) & (of[1:] == of[:-1])).any():
+        return True
     order = _by_loss(-before[0], queries) if len(before) == 1 else np.lexsort((*(-one for one in before), queries))
     along, of = after[order], queries[order]
     return bool(((along[1:] > along[:-1]) & (of[1:] == of[:-1])).any())
@@ -182,14 +184,21 @@ def _by_loss(losses: Numbers, queries: Places) -> Places:
     starts, sizes = _runs(queries)
     if len(sizes) * sizes.max() > _PADDED_ROWS * len(losses):
         return np.lexsort((losses, queries))
-    # Six times as fast as a sort by query and loss. Behind its last row a query is padded with what no sort puts
-    # before a row that stands before it.
+    # Six times as fast as a sort by query and loss.
+    order = np.argsort(_padded(losses, sizes), axis=1, kind="stable") + starts[:, np.newaxis]
+    rows: Places = order[np.arange(sizes.max()) < sizes[:, np.newaxis]]
+    return rows
+
+
+def _padded(losses: Numbers, sizes: Places) -> Numbers:
+    """The losses of each query's rows, shape (queries, most rows); behind its last row a query is padded with what no
+    sort puts before a row that stands before it."""
+    if (sizes == sizes[0]).all():
+        return losses.reshape(len(sizes), -1)
     is_row = np.arange(sizes.max()) < sizes[:, np.newaxis]
     table = np.full(is_row.shape, np.inf)
     table[is_row] = losses
-    order = np.argsort(table, axis=1, kind="stable") + starts[:, np.newaxis]
-    rows: Places = order[is_row]
-    return rows
+    return table
 
 
 def with_rank(frame: pl.DataFrame) -> pl.DataFrame:

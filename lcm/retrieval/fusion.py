@@ -43,7 +43,7 @@ def share(columns: Columns, name: str, least: float = 0.0) -> Numbers:
 
 def recency(decay: Decay, columns: Columns) -> Numbers:
     """The multiplier of the decay; 1 for what is authored, which has no age."""
-    return np.where(columns.are("kind", "authored"), 1.0, decay.multiplier(columns))
+    return np.where(columns.are("kind", "authored"), 1.0, columns.by_document(decay.multiplier))
 
 
 def summary_quality(delta: float, columns: Columns) -> Numbers | float:

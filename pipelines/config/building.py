@@ -87,19 +87,22 @@ def _written(config: DictConfig, path: str) -> str:
     return written_as(as_written(config), path)
 
 
-def build_all(config: DictConfig, keys: Sequence[str], *checks: Check) -> dict[str, Any]:
+def build_all(
+    config: DictConfig, keys: Sequence[str], *checks: Check, whole: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Several objects, by their keys.
 
     Args:
         config: composed.
         keys: of what is built.
         checks: of what was built; where something was not, a check that looks for it is passed over.
+        whole: the configuration as `worked_out` gives it, where that is known.
     Raises:
         LcmError: naming what each of them refuses.
     """
     built: dict[str, Any] = {}
     refused: list[LcmError] = []
-    whole = worked_out(config)
+    whole = worked_out(config) if whole is None else whole
     for key in keys:
         try:
             built[key] = build(config, key, whole)

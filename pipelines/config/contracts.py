@@ -357,16 +357,18 @@ def _takers(plain: dict[str, Any]) -> dict[str, list[str]]:
     return takers
 
 
-def idle_note(config: DictConfig) -> str | None:
+def idle_note(config: DictConfig, whole: Mapping[str, Any] | None = None) -> str | None:
     """One line that names every idle part with its reason; None where every part has work.
 
     A part that the defaults choose is not told of: nobody asked for it.
 
+    Args:
+        whole: the configuration as `worked_out` gives it, where that is known.
     Raises:
         LcmError: if a part refuses its settings.
     """
     reasons: dict[str, list[str]] = {}
-    for part, reason in _IdleParts(config).each():
+    for part, reason in _IdleParts(config, whole).each():
         reasons.setdefault(reason, []).append(part)
     if not reasons:
         return None
@@ -425,11 +427,11 @@ def _is_below(key: str, place: str) -> bool:
 class _IdleParts:
     """The idle parts of a configuration. What a part reads, asks and makes its class says of itself."""
 
-    def __init__(self, config: DictConfig) -> None:
+    def __init__(self, config: DictConfig, whole: Mapping[str, Any] | None = None) -> None:
         self.plain: dict[str, Any] = as_written(config)
         self.written = {(key, repr(value)) for key, value in leaves(self.plain)}
         take_out_idle_stages(self.plain)
-        self.part = cache(partial(build, config, whole=worked_out(config)))
+        self.part = cache(partial(build, config, whole=worked_out(config) if whole is None else whole))
         """The part of a group, built."""
         self.contract: Callable[[str], Contract] = lambda group: contract_of(self.part(group))
         self.read = reached(self.plain, ["memory"])

@@ -44,12 +44,15 @@ READ = (*PARTS, "cache", "judgements", "report")
 """Those, and what is read beside them: whatever else there is acts by what one of these refers to."""
 
 
-def parts_of(config: DictConfig, overrides: Sequence[str] | None = None) -> dict[str, Any]:
+def parts_of(
+    config: DictConfig, overrides: Sequence[str] | None = None, whole: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The components that a configuration describes, by the names of `PARTS`, and what `dataset_of` needs besides.
 
     Args:
         config: composed.
         overrides: what was asked for, if that is to be refused where nothing takes it up.
+        whole: the configuration as `building.worked_out` gives it, where that is known.
     Raises:
         LcmError: naming every setting that one of them refuses, and all that cannot work together.
     """
@@ -66,6 +69,7 @@ def parts_of(config: DictConfig, overrides: Sequence[str] | None = None) -> dict
         lambda _: None if overrides is None else contracts.refuse_unused(config, overrides),
         lambda _: building.flag(config, "cache"),
         lambda _: building.flag(config, "report") if "report" in config else None,  # of an older run it is not
+        whole=whole,
     )
 
 
@@ -105,7 +109,7 @@ def measured(
     started = time.perf_counter()
     outcome = experiment.run(show)
     seconds = {"total": time.perf_counter() - started}
-    if note := idle_note(config):
+    if note := idle_note(config, plain):
         outcome = replace(outcome, flags=(note, *outcome.flags))
     plain = building.resolved(config) if plain is None else plain
     text, asked = building.resolved_text(plain), asked_of(config, overrides)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
@@ -17,7 +18,7 @@ from eval.experiment.experiment import Progress
 from eval.measures.measure import timed
 from eval.run import POINT, SUMMARY, Run, point_record, read_summary
 from eval.study.gain import gain
-from eval.study.point import Origin, PointFolder, origin_of, point_name
+from eval.study.point import Origin, PointFolder, content_named, origin_of, point_name
 from eval.study.results import PointResult, compared_by
 from eval.study.sweep import write_sweep
 from eval.tracking.tracking import Log, Tracking, TrackingError
@@ -156,8 +157,9 @@ def checked_points(wanted: Sequence[tuple[str, ...]], compositions: CompositionC
 
 def _built(overrides: tuple[str, ...], label: str, config: DictConfig, asked: Sequence[str] | None = None) -> Point:
     """`asked`: overrides that are to be refused where nothing takes them up."""
-    parts = parts_of(config, asked)
-    plain = building.resolved(config)
+    plain = building.worked_out(config)
+    parts = parts_of(config, asked, plain)  # which tells of a reference that leads nowhere
+    assert plain is not None
     return Point(point_name(plain), label, overrides, config, plain, parts)
 
 
@@ -167,11 +169,13 @@ class _Origins:
     def __init__(self) -> None:
         self.datasets: dict[str, Dataset] = {}
         """By what points call theirs."""
+        self._content = cache(content_named)
+        """Once for all points: they name the same."""
 
     def of(self, point: Point) -> Origin:
         if point.dataset not in self.datasets:
             self.datasets[point.dataset] = point.parts["dataset"].load()
-        return origin_of(point.plain, self.datasets[point.dataset].digest, told_of_external(point.parts))
+        return origin_of(point.plain, self.datasets[point.dataset].digest, told_of_external(point.parts), self._content)
 
     def begun(self, point: Point, kept: PointFolder) -> PointJob:
         """Make the folder of a point ready for what it will hold."""

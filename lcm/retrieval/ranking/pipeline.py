@@ -11,6 +11,7 @@ from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import (
     REASONS_SCHEMA,
     Batch,
+    Columns,
     DescribedSource,
     Expansion,
     Numbers,
@@ -20,7 +21,7 @@ from lcm.protocols.retrieval import (
     Stage,
     TellsReasons,
 )
-from lcm.retrieval.frames import beside, best_by, best_first, order_moves, places, query_numbers
+from lcm.retrieval.frames import beside, best_by, best_first, order_moves, places, query_numbers, taken
 from lcm.retrieval.source.indexes import DESCRIBED_BY, POOLED, describe, found_by
 
 POOL_ACTED = "pool"
@@ -129,12 +130,14 @@ class Ranking:
             How many steps are then done, the rows, and the slots among them that changed the order of any; None where
             the steps are others, or one by one they would tell more.
         """
-        given, told = list[Numbers](), list[str]()
+        given, slots, queries = list[Numbers](), list[tuple[str, list[Numbers]]](), query_numbers(frame)
         for place, (name, stage) in enumerate(self.steps[done:], done):
             if name not in self._acting:
                 continue
             if given and _cuts(stage):
-                return place + 1, best_by(frame, given, stage.first_by_score), told  # type: ignore[union-attr]
+                first = best_by(given, queries, stage.first_by_score)  # type: ignore[union-attr]
+                told = [name for name, scores in slots if order_moves(scores[:-1], scores[-1], queries, first)]
+                return place + 1, beside(taken(frame, first), [pl.Series("score", given[-1][first])]), told
             if not isinstance(stage, Scores) or "deferred" in frame.columns:
                 return None
             try:
@@ -144,11 +147,13 @@ class Ranking:
             if np.isnan(score).any():
                 return None
             if name in SLOTS and batch.acted is not None:
-                is_moved = bool(given) and order_moves(given, score, query_numbers(frame))
-                behind = [step for other, step in self.steps[place + 1 :] if other in self._acting]
-                if not given or not (is_moved or all(map(_cuts, behind))):
+                before = given or [Columns(frame).numbers("score")]
+                if np.isnan(before[-1]).any():
                     return None
-                told += [name] if is_moved else []
+                behind = [step for other, step in self.steps[place + 1 :] if other in self._acting]
+                if not (all(map(_cuts, behind)) or order_moves(before, score, queries)):
+                    return None
+                slots.append((name, [*before, score]))
             given.append(score)
             frame = beside(frame, [pl.Series("score", score)])
         return None
@@ -312,7 +317,7 @@ def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
             rows["scope_class"].cast(pl.String),
             rows["is_recovered"]
             if "is_recovered" in names
-            else pl.Series("is_recovered", [False] * len(rows), pl.Boolean),
+            else pl.Series("is_recovered", np.zeros(len(rows), np.bool_)),
             *(_lists(rows, name) for name in LISTS),
         ]
     )

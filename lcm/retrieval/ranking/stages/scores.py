@@ -252,7 +252,7 @@ class DecayBoost:
         return new_scores(frame, self._boosted, FALLBACK_RATIO, self.spared_kinds)
 
     def _boosted(self, columns: Columns) -> Numbers:
-        return columns.numbers("score") * self.decay.multiplier(columns)
+        return columns.numbers("score") * columns.by_document(self.decay.multiplier)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ def sorted_by(frame: pl.DataFrame, score: np.ndarray) -> pl.DataFrame:
 @given(rows(), st.integers(1, 12))
 def test_the_first_rows_are_those_of_sorting_by_one_score_after_another(of: Rows, n: int) -> None:
     one_by_one = best(sorted_by(sorted_by(of.frame, of.first), of.second), n)
-    assert best_by(of.frame, [of.first, of.second], n).equals(one_by_one)
+    first = best_by([of.first, of.second], query_numbers(of.frame), n)
+    assert of.frame[first]["document_id"].equals(one_by_one["document_id"])
 
 
 @given(rows())
