@@ -6,7 +6,7 @@
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -177,7 +177,10 @@ class Llm:
         return names.get(chosen, "")
 
     def _reply(self, asked: Mapping[str, object], excerpts: Sequence[Excerpt]) -> str:
-        lines = [to_json(asked), *(to_json(dict(_shown(one))) for one in excerpts)]
+        lines = [to_json(asked)]
+        for one in excerpts:
+            said_at = {} if one.said_at is None else {"said": f"{one.said_at:%A, %d %B %Y}"}
+            lines.append(to_json(said_at | {"text": one.text}))
         said = "an answer", "answer", lambda value: value.strip() if isinstance(value, str) else None
         return replied(self.language_model, ANSWER_PROMPT, "\n".join(lines), *said)
 
@@ -192,11 +195,7 @@ class Judge:
     language_model: LanguageModel
 
     def is_correct(self, question: str, references: Sequence[str], answer: str) -> bool:
-        """Judge whether an answer says what a reference says.
-
-        Raises:
-            UnansweredError: if the reply is no verdict.
-        """
+        """Judge whether an answer says what a reference says; UnansweredError where the reply is no verdict."""
         if not answer.strip():
             return False
         asked = to_json({"question": question, "references": list(references), "answer": answer})
@@ -212,13 +211,10 @@ def replied(
     key: str,
     read: Callable[[object], _Value | None],
 ) -> _Value:
-    """Read the one value of a key in the JSON of a model's reply.
+    """Read the one value of a key in the JSON of a model's reply; `read` gives what it says, None = nothing.
 
-    Args:
-        what: that is, in words.
-        read: gives what a value says; None = nothing of the kind.
     Raises:
-        UnansweredError: if the reply holds no such value.
+        UnansweredError: if the reply does not hold `what` is looked for.
     """
     reply = language_model.reply(system, asked, lambda text: read(only_value(text, key)) is not None)
     if (value := read(only_value(reply, key))) is None:
@@ -226,22 +222,12 @@ def replied(
     return value
 
 
-def _shown(excerpt: Excerpt) -> Iterator[tuple[str, str]]:
-    if excerpt.said_at is not None:
-        yield "said", f"{excerpt.said_at:%A, %d %B %Y}"
-    yield "text", excerpt.text
-
-
 def agreement_of(pairs: Collection[tuple[Hashable, Hashable]]) -> tuple[float, float | None]:
     """The share of equal judgements of two judges, and Cohen's kappa, which is how far they agree beyond chance.
 
     kappa = (p - e) / (1 - e): p is the share of equal judgements, e what it would be if each judge gave its grades as
-    often, but by chance. Source: Cohen 1960.
-
-    Args:
-        pairs: what both said of one thing, at least one.
-    Returns:
-        kappa is None where both gave one and the same to everything, so that chance explains all.
+    often, but by chance; None where both gave one and the same to everything, so that chance explains all. Of pairs,
+    what both said of one thing, there is at least one. Source: Cohen 1960.
     """
     n = len(pairs)
     equal = sum(one == other for one, other in pairs) / n

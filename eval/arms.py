@@ -41,12 +41,8 @@ class IsCeiling(Protocol):
     """An arm that is measured by the best order of what could be ranked: no other arm passes it."""
 
     def reachable(self, dataset: Dataset, memory: Memory, queries: Sequence[Query]) -> pl.DataFrame:
-        """Rows query_id, document_id: all that may be ranked and covers messages of sessions with evidence.
-
-        Args:
-            memory: of one workspace, with all transcripts ingested.
-            queries: what that is asked.
-        """
+        """Rows query_id, document_id: all that may be ranked and covers messages of sessions with evidence, in the
+        memory of one workspace with all transcripts ingested."""
         ...
 
 
@@ -118,10 +114,9 @@ class EvidenceSource:
 
 
 def _evidence(dataset: Dataset) -> pl.DataFrame:
-    workspace = workspace_of_query(dataset)
     in_sessions = (
         dataset.session_qrels.rename({"relevance": "session_relevance"})
-        .join(workspace, on="query_id")
+        .join(workspace_of_query(dataset), on="query_id")
         .join(session_of_message(dataset), on=["workspace_id", "session_id"])
     )
     return (
@@ -149,11 +144,8 @@ def _of_evidence_sessions(dataset: Dataset) -> pl.DataFrame:
 
 
 def _fewest(covered: Mapping[str, Mapping[str, tuple[int, int]]]) -> list[str]:
-    """Documents that together cover all messages, greedily: most first.
-
-    Args:
-        covered: document -> message -> relevance, by itself and by its session; documents oldest first.
-    """
+    """Documents that together cover all messages, greedily, most first: of document -> message -> relevance, by itself
+    and by its session, documents oldest first."""
     chosen: list[str] = []
     left = {document: dict(messages) for document, messages in covered.items()}
     while left:
@@ -178,11 +170,7 @@ class RecordedRun:
     """A TREC run."""
 
     def ranking(self, dataset: Dataset) -> Ranking:
-        """The run as a ranking over the memory of a dataset.
-
-        Raises:
-            DatasetError: if no file is named, or it answers none of the dataset's queries with any of its messages.
-        """
+        """The run as a ranking over the memory of a dataset; DatasetError where it answers nothing that is asked."""
         if self.file is None:
             raise DatasetError("arms.recorded.file names no file: set it to a TREC run of the same queries")
         path = Path(self.file).expanduser()

@@ -3,7 +3,6 @@
 What is not whole lies beside its place under a name that ends in `.part`; nothing reads such a file.
 """
 
-import hashlib
 import shutil
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import requests
 
+from lcm.derived import sum_of
 from lcm.errors import LcmError
 
 PARTIAL = ".part"
@@ -40,22 +40,19 @@ class Remote:
     sha256: str | None = None
     """None: not known, so that it is taken as it comes."""
     size_bytes: int | None = None
-    """None: not known."""
     mirrors: str = "base_url=URL"
     """What names another place to have it from, for messages."""
 
 
 def download(remote: Remote, path: Path, progress: Progress) -> str:
-    """Bring a file to its place, whole or not at all; one that is there already is left as it is.
+    """Bring a file to its place, whole or not at all, and return its digest; one that is there stays as it is.
 
-    Returns:
-        Its digest.
     Raises:
         LcmError: if another file lies there, the server has none (MissingFileError), it is not the one of that digest,
             the connection breaks off for good, or there is no room. What is there of it is kept, unless it is another.
     """
     if path.exists():
-        found = _digest(path)
+        found = sum_of(path)
         if remote.sha256 not in (None, found):
             raise LcmError(
                 f"{path} is there and is another file: sha256 is {found}, expected {remote.sha256}; remove it, or name "
@@ -65,7 +62,10 @@ def download(remote: Remote, path: Path, progress: Progress) -> str:
     part = path.with_name(path.name + PARTIAL)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _check_room(part, remote.size_bytes)
+        free, lacking = shutil.disk_usage(path.parent).free, (remote.size_bytes or 0) - _size(part)
+        if lacking > free:
+            needs = f"{path.name} needs {lacking / 1e6:,.1f} MB more; make room, or name another folder"
+            raise LcmError(f"{path.parent} has room for {free / 1e6:,.1f} MB, and {needs}")
         _fetch(remote, part, progress)
     except requests.exceptions.RequestException as error:
         raise LcmError(
@@ -74,7 +74,7 @@ def download(remote: Remote, path: Path, progress: Progress) -> str:
         ) from error
     except OSError as error:
         raise LcmError(f"{path}: {error.strerror or error}; {_told(part)}") from error
-    found = _digest(part)
+    found = sum_of(part)
     if remote.sha256 not in (None, found):
         part.unlink()
         raise LcmError(
@@ -122,17 +122,6 @@ def _fetch_on(remote: Remote, part: Path, before: int, progress: Progress) -> No
                 progress(there, whole)
 
 
-def _check_room(part: Path, size_bytes: int | None) -> None:
-    if size_bytes is not None:
-        lacking = size_bytes - _size(part)
-        free = shutil.disk_usage(part.parent).free
-        if lacking > free:
-            raise LcmError(
-                f"{part.parent} has room for {free / 1e6:,.1f} MB, and {part.stem} needs {lacking / 1e6:,.1f} MB more; "
-                "make room, or name another folder"
-            )
-
-
 def _told(part: Path) -> str:
     there = _size(part)
     return f"{there / 1e6:,.1f} MB are there, and the same command goes on from there" if there else "nothing is there"
@@ -140,8 +129,3 @@ def _told(part: Path) -> str:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -47,7 +47,6 @@ class Terms(NamedTuple):
     protocol: str
     digest: str
     definitions: str
-    """Of the measures."""
     queries: int
     """That are judged by the measure, whether or not all have a value."""
     confidence: float
@@ -129,11 +128,7 @@ class Leaderboard(NamedTuple):
 
 
 def read_board(folders: Sequence[Path], measure: str) -> Leaderboard:
-    """Read the folders of runs.
-
-    Raises:
-        LcmError: if one is no run, one is named twice, or none has the measure, naming those that there are.
-    """
+    """Read the folders of runs; LcmError where one is none or is named twice, or where none has the measure."""
     runs = [BoardRun.read(f"{number:03d}", folder) for number, folder in enumerate(folders, start=1)]
     places = [run.folder.resolve() for run in runs]
     if twice := [run.folder for run, place in zip(runs, places, strict=True) if places.count(place) > 1]:
@@ -177,12 +172,10 @@ def _terms(run: BoardRun, measure: str) -> Terms:
 def _rows(runs: Sequence[BoardRun], measure: str, queries: int) -> list[BoardRow]:
     """Best first; arms among them, each once where several runs measured the same. Last what lacks questions."""
     sign = 1 if runs[0].directions.get(measure) == "lower" else -1
-    rows = []
+    rows, arms = list[BoardRow](), dict[tuple[Any, ...], BoardRow]()
     for run in runs:
-        measures = run.summary["measures"]
-        rows.append(BoardRow(None, run.system, run, measures, False, lacks=queries - int(measures[measure]["n"])))
-    arms: dict[tuple[Any, ...], BoardRow] = {}
-    for run in runs:
+        own = run.summary["measures"]
+        rows.append(BoardRow(None, run.system, run, own, False, lacks=queries - int(own[measure]["n"])))
         for arm, measures in run.summary.get("arms", {}).items():
             if (told := measures.get(measure)) and told["value"] is not None:
                 arms.setdefault((arm, *sorted(told.items())), BoardRow(None, f"arm {arm}", run, measures, True))
@@ -208,15 +201,9 @@ def write_manifest(board: Leaderboard, folder: Path, names: Sequence[str]) -> No
 
 def row_of(run: BoardRun) -> dict[str, Any]:
     """What a manifest says of a run."""
-    return {
-        "name": run.name,
-        "system": run.system,
-        "dataset": dict(run.summary["dataset"]),
-        "config_hash": run.summary.get("config_hash", ""),
-        "commit": run.summary.get("commit"),
-        "command": run.command,
-        "results": results_of(run.folder),
-    }
+    made_by = {"config_hash": run.summary.get("config_hash", ""), "commit": run.summary.get("commit")}
+    about = {"name": run.name, "system": run.system, "dataset": dict(run.summary["dataset"])}
+    return {**about, **made_by, "command": run.command, "results": results_of(run.folder)}
 
 
 def results_of(folder: Path) -> dict[str, str]:
@@ -241,11 +228,7 @@ def digest_of(manifest: Mapping[str, Any]) -> str:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder, whole and of the right shape.
-
-    Raises:
-        LcmError: if there is none, or it does not say what it was written with.
-    """
+    """The manifest of a folder, whole, of the right shape, and as it was written."""
     path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(plain_bytes(path))

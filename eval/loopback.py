@@ -2,13 +2,15 @@
 
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import resources
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
-from starlette.routing import BaseRoute, Mount
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
@@ -23,6 +25,17 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 """Of every answer, unless it has its own: a page runs nothing but the scripts that are served with it."""
+
+
+def static_routes(package: str, files: Mapping[str, str]) -> list[Route]:
+    """Routes of files in the folder `static` of a package: name in an address -> media type; the page has no name."""
+
+    def answered(request: Request) -> Response:
+        name = request.url.path.rpartition("/")[2]
+        path = resources.files(package).joinpath("static", name or "index.html")
+        return Response(path.read_text("utf-8"), media_type=files[name])
+
+    return [Route(f"/{name}", answered) for name in files]
 
 
 class Loopback:

@@ -40,11 +40,7 @@ def is_url(path: str | Path) -> bool:
 
 
 def local(path: str | Path) -> Path:
-    """The path itself, `~` worked out; of a URL the place where its mirror has it, fetched now.
-
-    Raises:
-        LcmError: if it is a URL where nothing lies, that the user did not name, or that cannot be reached.
-    """
+    """The path itself, `~` worked out; of a URL the place where its mirror has it, fetched now."""
     if not is_url(path):
         return Path(path).expanduser()
     mirror = Mirror.of(path)
@@ -89,11 +85,7 @@ class Mirror:
 
     @classmethod
     def of(cls, named: str | Path) -> "Mirror":
-        """The mirror of a URL.
-
-        Raises:
-            LcmError: if the user named no such host or bucket, or a part of it is no plain name.
-        """
+        """The mirror of a URL whose host or bucket the user has named, and of which every part is a plain name."""
         begin = _URL.match(str(named))
         if begin is None:
             raise LcmError(f"{named} is no URL that lcm mirrors: write s3://BUCKET/FOLDER")
@@ -111,16 +103,8 @@ class Mirror:
         return self._home / "files" / self.url.rpartition("/")[2]
 
     def fetch(self, prefix: str = "") -> bool:
-        """Bring here what is new at the URL, and take away what is gone there; what was changed here alone stays.
-
-        Args:
-            prefix: of the names below the URL that are looked at.
-        Returns:
-            Whether any of them lies there.
-
-        Raises:
-            LcmError: if a file was changed on both sides, or the storage refuses.
-        """
+        """Bring here what is new at the URL, and take away what is gone there; what was changed here alone stays, and
+        what was changed on both sides is refused. Tell whether any name of that prefix lies there."""
         with self._locked() as known:
             there = self._there(prefix)
             for name in [name for name in known if name.startswith(prefix) and name not in there]:
@@ -138,9 +122,6 @@ class Mirror:
         """Send what was made or changed here, each file whole; returns how many.
 
         A database that is open, or was left so, is not sent: it is more than one file.
-
-        Args:
-            prefix: as of `fetch`.
         """
         with self._locked() as known:
             changed = [name for name in self._here() if name.startswith(prefix) and self._is_changed(name, known)]

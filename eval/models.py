@@ -59,11 +59,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Self | None:
-        """That of a folder; None where it has none.
-
-        Raises:
-            ModelError: if it is not as `write` leaves it.
-        """
+        """That of a folder; None where it has none, ModelError where it is not as `write` leaves it."""
         path = folder / MANIFEST
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
@@ -92,11 +88,7 @@ def source_of(checkpoint: Checkpoint, base_url: str | None) -> Source:
 
 
 def source_at(url: str) -> Source:
-    """Of a T5 at an address: a folder of files, or the page of a repository of the hub.
-
-    Raises:
-        ModelError: if it is no address of a folder.
-    """
+    """Of a T5 at an address: a folder of files, or the page of a repository of the hub."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ModelError(f"{url!r} is no address of a folder: expected https://HOST/PATH, without ? and #")
@@ -110,11 +102,7 @@ def source_at(url: str) -> Source:
 
 
 def get(source: Source, folder: Path, shown: Shown) -> Manifest:
-    """Bring what a folder lacks; what is there already is checked and left as it is.
-
-    Raises:
-        LcmError: if the folder is of another model, or a file cannot be had or is another.
-    """
+    """Bring what a folder lacks; what is there already is checked and left as it is, or refused as another."""
     manifest = Manifest.read(folder) or Manifest(source.origin, {})
     if manifest.origin != source.origin:
         raise ModelError(f"{folder} holds {manifest.origin}, not {source.origin}; name another folder")

@@ -19,11 +19,7 @@ _LARGEST = 1e300
 
 
 def one_of(what: str, fits: Callable[[Any], bool]) -> Shape:
-    """A value that fits.
-
-    Args:
-        what: it is, in words.
-    """
+    """A value that fits, and what it is in words."""
 
     def check(key: str, value: Any) -> None:
         if not fits(value):
@@ -68,11 +64,7 @@ def list_of(shape: Shape) -> Shape:
 
 
 def keys(must: Mapping[str, Shape], may: Mapping[str, Shape] = MappingProxyType({}), others: Shape = ANYTHING) -> Shape:
-    """A map that has some keys and may have more.
-
-    Args:
-        others: of what every other key is.
-    """
+    """A map that must have some keys and may have more, and what every other key is of."""
 
     def check(key: str, value: Any) -> None:
         MAP(key, value)
@@ -88,14 +80,7 @@ def keys(must: Mapping[str, Shape], may: Mapping[str, Shape] = MappingProxyType(
 
 
 def read_json(path: Path, shape: Shape, again: str) -> dict[str, Any]:
-    """A file of JSON.
-
-    Args:
-        shape: of what must be a map.
-        again: how the file is made again.
-    Raises:
-        LcmError: if it cannot be read, or is of another shape; the key is named.
-    """
+    """A file of JSON that is a map of a shape; LcmError names the key that is not, and how the file is made again."""
     try:
         told = json.loads(plain_bytes(path))
         keys({})("its content", told)
@@ -178,25 +163,16 @@ _ANY = keys(_NAMED, _OTHER)
 
 
 def check_summary(summary: Any) -> None:
-    """Refuse what no reader of summaries could rely on.
-
-    Raises:
-        ValueError: naming the key, and what it must be.
-    """
+    """Refuse what no reader of summaries could rely on; ValueError names the key, and what it must be."""
     keys({}, {"kind": TEXT})("", summary)
     _SHAPES.get(summary.get("kind", "run"), _ANY)("", summary)
 
 
 def sums_of(summary: Mapping[str, Any]) -> dict[str, str]:
     """The sums of a summary as it is read, by `SUM_NAMES`."""
-    told = [
-        {name: value for name, value in summary.items() if name not in (*SUM_NAMES, "timing")},
-        summary.get("timing", {}),
-    ]
-    return {
-        name: hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()
-        for name, one in zip(SUM_NAMES, told, strict=True)
-    }
+    told = {name: value for name, value in summary.items() if name not in (*SUM_NAMES, "timing")}
+    texts = (json.dumps(one, sort_keys=True) for one in (told, summary.get("timing", {})))
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in zip(SUM_NAMES, texts, strict=True)}
 
 
 def sections(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -39,11 +39,7 @@ class ReplayParts(NamedTuple):
 
 
 def require_no_admission(compaction: Compaction) -> None:
-    """Refuse a summarizer that is chosen by what admission says of turns: a batch has no admission.
-
-    Raises:
-        LcmError: if it is.
-    """
+    """Refuse a summarizer that is chosen by what admission says of turns: a batch has no admission."""
     summarizer = compaction.summarizer
     if isinstance(summarizer, Routed) and summarizer.is_routing and compaction.reads_admission:
         raise LcmError(

@@ -32,7 +32,6 @@ class LedgerContent(NamedTuple):
     damaged: tuple[str, ...]
     """The places of lines that are not as they were written."""
     whole: bytes
-    """The lines that are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,10 @@ class Ledger:
         """Put the rows of a source that was read to its end behind those that are there, and on disk."""
         lines = [to_json(row).encode() + b"\n" for row in rows]
         end = {"ended": digest, "rows": len(lines), "sha256": _sum(digest, lines)}
-        with naming(self.path), self.path.open("ab") as file:
+        with naming(self.path), self.path.open("ab+") as file:
             before = file.tell()
             try:
-                if before and not _ends_whole(self.path):
+                if before and os.pread(file.fileno(), 1, before - 1) != b"\n":
                     file.write(b"\n")  # behind what a crash cut short
                 file.writelines([*lines, to_json(end).encode() + b"\n"])
                 file.flush()
@@ -83,14 +82,14 @@ class Ledger:
                 continue
             digest, count, sha256 = end
             before = len(waiting) - count
-            lines = [one for _, one in waiting[before:]] if before >= 0 else []
-            if before >= 0 and _sum(digest, lines) == sha256:
+            lines = [one for _, one in waiting[max(before, 0) :]]
+            is_whole = before >= 0 and _sum(digest, lines) == sha256
+            if is_whole:
                 rows += [json.loads(one) for one in lines]
                 ended.append(digest)
                 whole += [*lines, line]
-                damaged += [at for at, one in waiting[:before] if not _is_row(one)]
-            else:
-                damaged += [at for at, one in waiting if not _is_row(one)] or [number]
+                waiting = waiting[:before]
+            damaged += [at for at, one in waiting if not _is_row(one)] or ([] if is_whole else [number])
             waiting = []
         damaged += [at for at, one in waiting if not _is_row(one)]
         return LedgerContent(rows, frozenset(ended), tuple(f"line {at}" for at in damaged), b"".join(whole))
@@ -128,12 +127,6 @@ def _is_row(line: bytes) -> bool:
         return False
 
 
-def _ends_whole(path: Path) -> bool:
-    with path.open("rb") as lines:
-        lines.seek(-1, os.SEEK_END)
-        return lines.read(1) == b"\n"
-
-
 REPORT = "report.parquet"
 REPORT_SCHEMA: dict[str, pl.DataType] = {
     "shard": pl.Int64(),
@@ -166,7 +159,7 @@ def conversation_row(store: Store, shard: int, reading: SourceReader, conversati
         depths[depth] += count
         levels[level] += count  # type: ignore[index]  # one of LEVELS
         methods[method] = methods.get(method, 0) + count
-    return _row(shard, reading) | {
+    return source_row(shard, reading) | {
         "conversation_id": conversation_id,
         "messages": totals.messages,
         "tokens_before": totals.tokens_before,
@@ -180,8 +173,10 @@ def conversation_row(store: Store, shard: int, reading: SourceReader, conversati
     }
 
 
-def refused_row(shard: int, reading: SourceReader) -> dict[str, Any]:
-    return _row(shard, reading) | {"refused": reading.refused}
+def source_row(shard: int, reading: SourceReader) -> dict[str, Any]:
+    """What its row says of a source, the whole of one that was refused."""
+    told = {"shard": shard, "source": well_formed(str(reading.source.path)), "digest": reading.source.digest}
+    return {**told, "refused": reading.refused} if reading.refused else told
 
 
 def read_rows(paths: Sequence[Path]) -> pl.DataFrame:
@@ -205,10 +200,6 @@ def contexts_note(rows: pl.DataFrame) -> str:
     return f"{compacted} of {kept.height} contexts compacted; the largest had {largest:,} tokens as it was said"
 
 
-def _row(shard: int, reading: SourceReader) -> dict[str, Any]:
-    return {"shard": shard, "source": well_formed(str(reading.source.path)), "digest": reading.source.digest}
-
-
 @private()
 def write_compaction_run(
     folder: Path,
@@ -222,16 +213,11 @@ def write_compaction_run(
 ) -> None:
     """Write every file of the folder and, last, its summary; a batch that goes on writes it anew.
 
-    Incidents add up over the runs of a batch that came to this.
-
     Args:
-        folder: of the run.
-        rows: as `eval.batch.report` reads them.
         source: the name and the digest of all that was taken in.
         identity: the hash of the configuration.
-        config_text: the configuration as YAML.
         seconds: that this run of the batch took.
-        incidents: what it survived, by name and times.
+        incidents: what it survived; they add up over the runs of a batch.
         changed: what of the configuration is not the default.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -240,7 +226,6 @@ def write_compaction_run(
     write_frame(folder / REPORT, rows)
     kept = rows.filter(pl.col("conversation_id").is_not_null())
     before, after = (int(kept[name].sum()) for name in ("tokens_before", "tokens_after"))
-    depths = int(kept["summaries_by_depth"].list.len().max() or 0)  # type: ignore[arg-type]  # whole numbers
     counts = {
         "conversations": kept.height,
         "contexts_compacted": kept.filter(pl.col("summaries_by_depth").list.sum() > 0).height,
@@ -250,7 +235,7 @@ def write_compaction_run(
         "tokens_after": after,
         "tokens_saved": before - after,
         "summaries": int(kept["summaries_by_depth"].list.sum().sum()),
-        "depth": depths,
+        "depth": int(kept["summaries_by_depth"].list.len().max() or 0),  # type: ignore[arg-type]  # whole numbers
         **{f"level_{level}": int(kept[f"level_{level}"].sum()) for level in LEVELS},
     }
     ratio = before / after if after else 1.0
@@ -282,7 +267,5 @@ def tells_of(folder: Path, source: Mapping[str, str]) -> bool:
 
 def incidents_of(folder: Path) -> dict[str, int]:
     """What the runs of a batch survived, by name and times; of a folder without a summary nothing is known."""
-    if not (folder / SUMMARY).exists():
-        return {}
-    incidents: dict[str, int] = read_summary(folder).get("incidents", {})
+    incidents: dict[str, int] = read_summary(folder).get("incidents", {}) if (folder / SUMMARY).exists() else {}
     return incidents

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 
 from eval.batch.replay import Replay, ReplayParts, Triggers
-from eval.batch.report import Ledger, LedgerContent, conversation_row, refused_row
+from eval.batch.report import Ledger, LedgerContent, conversation_row, source_row
 from eval.batch.sources import Shard, SourceReader, TranscriptSource, opened
 from eval.mirror import Mirror
 from lcm.compaction import work
@@ -56,7 +56,6 @@ class SourceReport(NamedTuple):
     is_silent: bool
     """Nothing is said in it; where it was done before, in the shard."""
     was_done: bool = False
-    """By an earlier run."""
     failures: tuple[str, ...] = ()
     """Why conversations are not compacted to their ends, one reason each: the source is not done."""
     incidents: tuple[tuple[str, int], ...] = ()
@@ -74,7 +73,6 @@ class ShardWork:
     triggers: Triggers
     format: str = "auto"
     url: str | None = None
-    """Of `into`."""
 
     def __call__(self, shard: Shard) -> Iterator[ShardProgress | SourceReport]:
         if not self.into.is_dir():
@@ -109,7 +107,9 @@ class ShardWork:
         if not path.exists() and shard.sources:
             return None
         told = Ledger(self.into / f"{shard.name}.jsonl").read()
-        _refuse_emptied(path, told)
+        if told.ended:
+            tells, again = f"its ledger tells of {len(told.ended)} sources", f"remove {shard.name}.jsonl beside it"
+            refuse_emptied(path, tells, f"{again} to begin this shard anew", StoreError)
         with Store(path) as store:
             if told.damaged or not all(_is_done(store, told, source) for source in shard.sources):
                 return None
@@ -146,7 +146,8 @@ class ShardWork:
                     done_bytes += reading.source.size_bytes
                     told = _ended(shard, reading, store, replay, summarizer, ledger)
                     yield told._replace(incidents=_taken(incidents))
-                yield ShardProgress(shard.number, done_bytes + sum(map(_bytes_done, under_way)), messages)
+                read = sum(min(one.file.size_read, one.source.size_bytes) for one in under_way)
+                yield ShardProgress(shard.number, done_bytes + read, messages)
 
 
 def _taken(incidents: Counter[str]) -> tuple[tuple[str, int], ...]:
@@ -162,12 +163,10 @@ def _round(readings: Sequence[SourceReader], replay: Replay, summarizer: "_Timed
     for reading in readings:
         for piece in reading.take():
             told.setdefault(piece.conversation_id, []).append((reading, piece))
-    works = (
+    summarizer.work_off(
         summarizer.timed(replay.take_in(conversation_id, pieces), pieces[0][0], conversation_id)
         for conversation_id, pieces in told.items()
     )
-    for _ in in_lockstep(works, summarizer, _WIDTH, incidents=summarizer.incidents):
-        pass
     return sum(len(piece.messages) for pieces in told.values() for _, piece in pieces)
 
 
@@ -176,18 +175,16 @@ def _ended(
 ) -> SourceReport:
     """End the conversations of a source that was read, and note it as done unless a summarizer failed."""
     if not reading.refused:
-        works = (
+        summarizer.work_off(
             summarizer.timed(replay.finish(conversation_id, reading), reading, conversation_id)
             for conversation_id in list(reading.conversations)
         )
-        for _ in in_lockstep(works, summarizer, _WIDTH, incidents=summarizer.incidents):
-            pass
     if not reading.refused and not reading.conversations and reading.source.parts == 1:
         reading.refuse(nothing_in(reading.source.path))
     replay.commit()
     messages = sum(one.messages for one in reading.conversations.values())
     if reading.refused:
-        ledger.add(reading.source.digest, [refused_row(shard.number, reading)])
+        ledger.add(reading.source.digest, [source_row(shard.number, reading)])
     else:
         stored = (one for one in reading.conversations if store.last_message(one))
         ledger.add(reading.source.digest, (conversation_row(store, shard.number, reading, one) for one in stored))
@@ -211,22 +208,8 @@ def _is_done(store: Store, told: LedgerContent, source: TranscriptSource) -> boo
     return source.digest in told.ended and store.is_done(source.digest)
 
 
-def _refuse_emptied(path: Path, told: LedgerContent) -> None:
-    if told.ended:
-        refuse_emptied(
-            path,
-            f"its ledger tells of {len(told.ended)} sources",
-            f"remove {path.with_suffix('.jsonl').name} beside it to begin this shard anew",
-            StoreError,
-        )
-
-
 def _done_before(shard: Shard, source: TranscriptSource, store: Store) -> SourceReport:
     return SourceReport(shard.number, source, 0, 0, (), (), None, not store.has_words(), was_done=True)
-
-
-def _bytes_done(reading: SourceReader) -> float:
-    return min(reading.file.size_read, reading.source.size_bytes)
 
 
 @contextmanager
@@ -257,6 +240,11 @@ class _TimedSummarizer:
         results = self._summarizer.summarize(requests, incidents=incidents)
         self._share = (time.perf_counter() - started) / len(requests)
         return results
+
+    def work_off(self, works: Iterable[Work]) -> None:
+        """Take work on conversations to its end, side by side."""
+        for _ in in_lockstep(works, self, _WIDTH, incidents=self.incidents):
+            pass
 
     def timed(self, work: Work, reading: SourceReader, conversation_id: str) -> Work:
         """The work, its seconds counted."""

@@ -42,12 +42,8 @@ _NAMED, _SHOWN_LENGTH = 3, 60
 
 
 def deciding_settings(config: Mapping[str, Any], triggers: str) -> dict[str, Any]:
-    """Take out of a configuration what decides the summaries, each part under the key that a user sets it by.
-
-    Args:
-        config: resolved. A part that is equal to the group of its name stands as `${group}`, and the group beside it.
-        triggers: when is compacted.
-    """
+    """Take out of a resolved configuration what decides the summaries, each part under the key that a user sets it by.
+    A part that is equal to the group of its name stands as `${group}`, and the group beside it."""
     waiting = [group for group in _GROUPS if group in config]
     settings: dict[str, Any] = {}
     while waiting:
@@ -141,12 +137,8 @@ def shards_of(
     that knows it.
 
     Args:
-        files: in any order.
-        into: the folder of the stores.
-        number: of shards; None = as before, or one a worker.
+        number: of shards; None = as before, or one a worker, of whom so many work at once.
         settings: what the summaries depend on besides the files, as plain data.
-        workers: how many shards are worked on at once.
-
     Raises:
         LcmError: if `into` was made with another number of shards or other settings, with some of those.
     """
@@ -171,7 +163,9 @@ def shards_of(
             if (key in dealt) is not is_known:
                 continue
             newer = tuple(TranscriptSource(path, "", digest_of(path), 0, origin=origin_of(path)) for path in file.newer)
-            digest = _digest(digest_of(file.path), *(one.digest for one in newer))
+            digest = digest_of(file.path)
+            if newer:  # they say what of it is read
+                digest = hashlib.sha256(" ".join((digest, *(one.digest for one in newer))).encode()).hexdigest()
             if number > 1 and {"conversation_id", "role"}.issubset(column_names(file) or ()):
                 dealt.setdefault(key, -1)
                 for part in range(number):
@@ -199,11 +193,6 @@ def digest_of(path: Path) -> str:
             while chunk := stream.read(_CHUNK_BYTES):
                 whole.update(chunk)
     return whole.hexdigest()
-
-
-def _digest(own: str, *newer: str) -> str:
-    """The digest of a source, with those of the newer states of its session: they say what of it is read."""
-    return hashlib.sha256(" ".join((own, *newer)).encode()).hexdigest() if newer else own
 
 
 def _plan(into: Path) -> dict[str, Any]:

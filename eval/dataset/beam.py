@@ -10,36 +10,32 @@ It is published in three forms, each read conversation by conversation:
 A conversation of 10M wraps its batches in plans, `{"plan-1": [...]}`; message ids may begin anew in each.
 """
 
-import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from eval.dataset.card import Card, dataset_digest, folder, read_card
+from eval.dataset.card import Card, folder, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
     FoundFile,
-    Published,
+    PublishedFile,
     Record,
-    check_part,
     files_of,
     head,
     json_records,
     json_value,
-    notes_of,
     parsed,
-    part_words,
     unpacked_lines,
 )
 from lcm import given_parquet
 from lcm.checks import check_choice
 from lcm.errors import DatasetError
 from lcm.given import is_given, is_within
-from lcm.records.conversation import Message, Role, Transcript
+from lcm.records.conversation import Role, Transcript
 from lcm.records.query import Query
 
 Size = Literal["100K", "500K", "1M", "10M"]
@@ -54,7 +50,6 @@ instruction_following and summarization: their evidence is spread over the conve
 question."""
 
 ABSTENTION = "abstention"
-"""The type of questions that nothing answers."""
 LINES = json_records("lines", ("conversation_id",), ("size",))
 _COLUMNS = ("conversation_id", "chat", "probing_questions")
 _CHAT, _TRUNCATED = "chat.json", "chat_trunecated.json"  # as the repository spells it
@@ -63,6 +58,7 @@ _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 _PLAN_MARKER = re.compile(r"\s*->->.*$")
 _LINE = re.compile(rb'\s*\{\s*"conversation_id"\s*:\s*"([^"\\]+)"')
 _SIZE = re.compile(r"\d+[KM](?![^\W_])")
+_DAY = "a day as November-05-2023"  # BEAM names no hour, so its first instant
 _PLAN = re.compile(r"plan-\d+")
 _NOTES = (
     "chats are truncated, as the repository has them beside the full ones",
@@ -77,23 +73,12 @@ class Recorded(NamedTuple):
     name: str
     """`beam-100K-13`."""
     files: tuple[Path, ...]
-    """That hold it."""
     read: Callable[[], tuple[Record, Record]]
     """The object with its `chat`, and its questions by type."""
 
 
-class _Said(NamedTuple):
-    """A message of a conversation."""
-
-    session: str
-    """The batch that holds it, `batch 3`, and of a conversation of several plans also the plan: `plan-2 batch 3`."""
-    number: int
-    """What evidence names: unique in the conversation."""
-    record: Record
-
-
 @dataclass(frozen=True, slots=True)
-class Beam(Published):
+class Beam(PublishedFile):
     """20, 35, 35 or 10 conversations as published, 12, 21 or 5 in the development part; twenty questions each.
 
     Times: a message has the day last named, as the first of each batch does; every question is asked at the last
@@ -108,7 +93,7 @@ class Beam(Published):
     card: ClassVar[Card] = read_card("beam")
 
     def __post_init__(self) -> None:
-        Published.__post_init__(self)
+        PublishedFile.__post_init__(self)
         check_choice(self, size=Size, chats=Chats)
 
     def load(self) -> Dataset:
@@ -142,20 +127,15 @@ class Beam(Published):
                     draft.answers.append((query_id, answer))
                 if (summary := question.find("ideal_summary", str)) is not None:
                     draft.references.append((transcript.conversation_id, query_id, summary))
-        check_part(self.only, names, place)
+        self.check_part(names, place)
         draft.counts[truncated] = sum(path.name == _TRUNCATED for path in found)
         of_chats = "" if self.chats == "full" else f" chats={self.chats}"
-        protocol = f"size={self.size} unit=message{of_chats}{part_words(self.only)}"
-        digest = dataset_digest([file.pin for file in found.values()], protocol)
-        groups = {"single-shot": SINGLE_SHOT}
-        return draft.dataset("beam", protocol, digest, notes_of(*found.values()), groups=groups)
+        protocol = f"size={self.size} unit=message{of_chats}"
+        return self.dataset(draft, protocol, [*found.values()], groups={"single-shot": SINGLE_SHOT})
 
     def recorded(self) -> tuple[Path, Iterator[Recorded]]:
-        """The conversations of the size, in the one form in which they are there, and where that is.
-
-        Raises:
-            DatasetError: if there are none, or there are some in several forms and `file` names none of them.
-        """
+        """The conversations of the size, in the one form in which they are there, and where that is; none, or several
+        forms of which `file` names none, are refused."""
         path = None if self.file is None else Path(self.file).expanduser()
         is_absolute = path is not None and path.is_absolute()
         place = Path(path or "") if is_absolute else folder(self.card, self.directory) / (path or "")
@@ -224,11 +204,7 @@ def _of_tables(paths: Sequence[Path], size: str) -> Iterator[Recorded]:
     def read(row: Any, place: str) -> tuple[Record, Record]:
         (fields,) = row.to_pylist()
         record = Record(place, _without_nulls(fields))
-        text = record.get("probing_questions", str)
-        try:
-            questions = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
-            raise record.wrong("probing_questions", f"is no Python literal ({err})") from err
+        questions = record.literal("probing_questions", "literal")
         return record, Record(place, {"probing_questions": questions}).inner("probing_questions")
 
     for path in paths:
@@ -260,36 +236,39 @@ def _transcript(name: str, chat: Record) -> tuple[Transcript, dict[int, str]]:
     """The transcript, and message number -> message id."""
     day: datetime | None = None
     messages, ids = [], {}
-    for said in _said(chat.get("chat", list), chat.place):
-        anchor = said.record.find("time_anchor", str)
-        day = day if anchor is None else _day(anchor, said.record)
+    for session, number, said in _said(chat.get("chat", list), chat.place):
+        anchor = said.find("time_anchor", str)
+        day = day if anchor is None else said.instant("time_anchor", anchor, "%B-%d-%Y", _DAY)
         if day is None:
-            raise said.record.wrong("time_anchor", "is missing: the first message must name its day")
-        ids[said.number] = opaque_id("beam", name, str(said.number))
-        messages.append(_message(ids[said.number], said.record, opaque_id("beam", name, said.session), day))
+            raise said.wrong("time_anchor", "is missing: the first message must name its day")
+        role, content = said.get("role", str), said.get("content", str)
+        if role not in _ROLES:
+            raise said.wrong("role", f"must be user or assistant, got {role!r}")
+        content = _PLAN_MARKER.sub("", content) if role == "user" else content
+        ids[number], session_id = opaque_id("beam", name, str(number)), opaque_id("beam", name, session)
+        told = text_message(ids[number], session_id, content, said.fields, role=_ROLES[role], created_at=day)
+        messages.append(told)
     if not messages:
         raise DatasetError(f"{chat.place}: holds no message; the file is damaged, or of another form")
     return Transcript(opaque_id("beam", name), tuple(messages), workspace_id=name), ids
 
 
-def _said(chat: list[Any], place: str) -> Iterator[_Said]:
-    """The messages in order. A plan whose ids begin anew goes on after the last id of the plan before it."""
+def _said(chat: list[Any], place: str) -> Iterator[tuple[str, int, Record]]:
+    """The messages in order: the session that holds each, `batch 3` or `plan-2 batch 3`, its number, unique in the
+    conversation, and its record. A plan whose ids begin anew goes on after the last id of the plan before it."""
     last = -1
     for plan, batches in _plans(chat, place):
-        said = [
-            _Said(f"{plan}batch {number}", record.get("id", int), record)
-            for number, messages in _batches(batches, f"{place}: {plan}".rstrip(": "))
-            for record in messages
-        ]
-        numbers = set[int]()
-        for one in said:
-            if one.number in numbers:
-                raise one.record.wrong("id", f"{one.number} stands twice in the conversation")
-            numbers.add(one.number)
-        offset = last + 1 if numbers and min(numbers) <= last else 0
-        for one in said:
-            yield one._replace(number=one.number + offset)
-        last = max([last, *(number + offset for number in numbers)])
+        said = dict[int, tuple[str, Record]]()
+        for batch, messages in _batches(batches, f"{place}: {plan}".rstrip(": ")):
+            for record in messages:
+                number = record.get("id", int)
+                if number in said:
+                    raise record.wrong("id", f"{number} stands twice in the conversation")
+                said[number] = f"{plan}batch {batch}", record
+        offset = last + 1 if said and min(said) <= last else 0
+        for number, (session, record) in said.items():
+            yield session, number + offset, record
+        last = max([last, *(number + offset for number in said)])
 
 
 def _plans(chat: list[Any], place: str) -> Iterator[tuple[str, list[Any]]]:
@@ -319,15 +298,6 @@ def _batches(batches: list[Any], place: str) -> Iterator[tuple[int, list[Record]
         yield record.get("batch_number", int), messages
 
 
-def _message(message_id: str, said: Record, session_id: str, day: datetime) -> Message:
-    role, content = said.get("role", str), said.get("content", str)
-    if role not in _ROLES:
-        raise said.wrong("role", f"must be user or assistant, got {role!r}")
-    if role == "user":
-        content = _PLAN_MARKER.sub("", content)
-    return text_message(message_id, session_id, content, said.fields, role=_ROLES[role], created_at=day)
-
-
 def _questions(questions: Record) -> Iterator[tuple[str, int, Record]]:
     """Type, index within the type, question."""
     for category in questions.fields:
@@ -347,11 +317,3 @@ def _flat(evidence: Any) -> Iterator[int]:
                 yield from _flat(entry)
         case number:
             yield number
-
-
-def _day(anchor: str, record: Record) -> datetime:
-    """`November-05-2023`; BEAM names no hour and no zone, so the day's first instant in UTC."""
-    try:
-        return datetime.strptime(anchor, "%B-%d-%Y").replace(tzinfo=UTC)
-    except ValueError as err:
-        raise record.wrong("time_anchor", f"must be a day as November-05-2023, got {anchor!r}") from err

@@ -6,10 +6,9 @@ the name of a subset may stand (`en-corpus`). Written is BEIR's, with top_ranked
 """
 
 import csv
-import hashlib
 import io
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +31,7 @@ from eval.dataset.dataset import Dataset, Draft, frame_of, opaque_id, text_messa
 from eval.dataset.files import Record, json_lines
 from lcm import given_parquet
 from lcm.clock import EPOCH
+from lcm.derived import sum_of
 from lcm.encoding import to_json
 from lcm.errors import DatasetError
 from lcm.files import written_whole
@@ -83,13 +83,15 @@ class Beir:
             offered = asked.filter(pl.col("query_id").is_in(list(candidates)))
             notes["queries have no candidates and are left out"] = len(asked) - len(offered)
             asked = offered
-        workspaces, of_query = _workspaces(asked["query_id"], candidates)
         native = {row["document_id"]: row for row in whole.corpus.iter_rows(named=True)}
+        names: dict[tuple[str, ...], str] = {}
+        of_query = dict.fromkeys(asked["query_id"], "corpus")
+        workspaces: dict[str, Mapping[str, object]] = {"corpus": native} if candidates is None else {}
+        for query_id, documents in ((one, candidates[one]) for one in of_query) if candidates else ():
+            of_query[query_id] = names.setdefault(documents, f"candidates-{len(names)}")
+            workspaces.setdefault(of_query[query_id], dict.fromkeys(documents))
         draft.transcripts += [_transcript(name, native, documents) for name, documents in workspaces.items()]
-        inside: dict[str, Container[str]] = {
-            name: native if documents is None else set(documents) for name, documents in workspaces.items()
-        }
-        identical = {one for one, place in of_query.items() if self.ignore_identical_ids and one in inside[place]}
+        identical = {one for one, place in of_query.items() if self.ignore_identical_ids and one in workspaces[place]}
         notes[_IDENTICAL] = len(identical)
         instructions = {} if whole.instructions is None else dict(whole.instructions.iter_rows())
         for query_id, text in asked.iter_rows():
@@ -101,7 +103,7 @@ class Beir:
         for query_id, document_id, relevance in judged.iter_rows():
             if query_id not in of_query:
                 continue
-            if document_id not in inside[of_query[query_id]]:
+            if document_id not in workspaces[of_query[query_id]]:
                 out += relevance > 0
                 continue
             draft.qrels.append((query_id, _message_id(document_id), max(relevance, 0)))
@@ -112,7 +114,7 @@ class Beir:
             f"split={self.split} subset={self.subset} instructions={self.instructions} "
             f"ignore_identical_ids={self.ignore_identical_ids} unit=document"
         )
-        return draft.dataset(self.card.name, protocol, _digest(whole.files, protocol))
+        return draft.dataset(self.card.name, protocol, text_digest(*map(sum_of, whole.files), protocol))
 
 
 def _candidates(whole: Collection) -> dict[str, tuple[str, ...]] | None:
@@ -130,28 +132,14 @@ def _candidates(whole: Collection) -> dict[str, tuple[str, ...]] | None:
     return found
 
 
-def _workspaces(
-    queries: Iterable[str], candidates: Mapping[str, tuple[str, ...]] | None
-) -> tuple[dict[str, tuple[str, ...] | None], dict[str, str]]:
-    """Workspace -> its documents (None = the corpus), and query id -> its workspace."""
-    if candidates is None:
-        return {"corpus": None}, dict.fromkeys(queries, "corpus")
-    names: dict[tuple[str, ...], str] = {}
-    of_query = {query: names.setdefault(candidates[query], f"candidates-{len(names)}") for query in queries}
-    return {name: documents for documents, name in names.items()}, of_query
-
-
-def _transcript(name: str, native: Mapping[str, Mapping[str, str]], documents: Sequence[str] | None) -> Transcript:
-    session = opaque_id("beir", name, "session")
-    messages = (_message(native[document], session) for document in (native if documents is None else documents))
+def _transcript(name: str, native: Mapping[str, Mapping[str, str]], documents: Iterable[str]) -> Transcript:
+    session, messages = opaque_id("beir", name, "session"), list[Message]()
+    for document_id in documents:
+        title, words = native[document_id]["title"], native[document_id]["text"]
+        document = {"_id": document_id, "title": title, "text": words}
+        said = text_message(_message_id(document_id), session, " ".join(filter(None, (title, words))), document)
+        messages.append(replace(said, envelope={**said.envelope, CORPUS_ID: document_id}))
     return Transcript(opaque_id("beir", name), tuple(messages), name)
-
-
-def _message(row: Mapping[str, str], session: str) -> Message:
-    text = " ".join(filter(None, (row["title"], row["text"])))
-    document = {"_id": row["document_id"], "title": row["title"], "text": row["text"]}
-    said = text_message(_message_id(row["document_id"]), session, text, document)
-    return replace(said, envelope={**said.envelope, CORPUS_ID: row["document_id"]})
 
 
 def _message_id(document_id: str) -> str:
@@ -159,26 +147,16 @@ def _message_id(document_id: str) -> str:
     return opaque_id("beir", document_id)
 
 
-def _digest(files: Sequence[Path], protocol: str) -> str:
-    digests = []
-    for path in files:
-        with opened_as_is(path) as content:
-            digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    return text_digest(*digests, protocol)
-
-
 def read_beir(directory: Path, split: str = "test", subset: str | None = None) -> Collection:
-    """Read the folder of a collection.
+    """Read the folder of a collection, DatasetError where something is missing or wrong.
 
     Args:
         split: of the qrels, and of all that lies in files by split; where there is one split alone, that one.
         subset: of an MTEB folder that holds several, `en` for `en-corpus`; or a folder with queries of its own.
-    Raises:
-        DatasetError: naming what is missing, or the record that is wrong.
     """
     found = _Folder(directory, split, subset)
-    corpus, queries, qrels = found.needed("corpus"), found.needed("queries"), found.needed("qrels", "default")
-    ranked, instructions = found.rows("top_ranked"), found.rows("instruction")
+    corpus, queries, qrels = found.rows("corpus"), found.rows("queries"), found.rows("qrels", "default")
+    ranked, instructions = found.rows("top_ranked", is_needed=False), found.rows("instruction", is_needed=False)
     candidates = [(_words(row, "query-id"), [*map(str, row.get("corpus-ids", list))]) for row in ranked]
     told = [(_words(row, "query-id"), _words(row, "instruction")) for row in instructions]
     return Collection(
@@ -221,38 +199,23 @@ class _Folder:
         self._directory, self._split, self._subset = directory, split, subset
         self.read: list[Path] = []
 
-    def needed(self, *names: str) -> list[Record]:
-        """All rows of a table that must be there.
-
-        Raises:
-            DatasetError: if it is not.
-        """
-        n_read = len(self.read)
-        rows = self.rows(*names)
-        if len(self.read) == n_read:
-            raise DatasetError(f"{self._directory} holds no {names[0]}{self._remedy(names[0])}")
-        return rows
-
-    def rows(self, *names: str) -> list[Record]:
+    def rows(self, *names: str, is_needed: bool = True) -> list[Record]:
         """All rows of the table that is there under one of these names."""
         files = next(filter(None, map(self._files, names)), [])
+        if is_needed and not files:
+            raise DatasetError(f"{self._directory} holds no {names[0]}{self._remedy(names[0])}")
         self.read += files
         return [row for file in files for row in _rows(file)]
 
     def _files(self, name: str) -> list[Path]:
-        for place in self._places(name):
+        of_subset = () if self._subset is None else (f"{self._subset}-{name}", f"{self._subset}/{name}")
+        for place in (self._directory / one for one in (*of_subset, name)):
             for ending in _ENDINGS:
                 if is_given(file := place.with_name(place.name + ending), self._directory):
                     return [file]
             if place.is_dir():
                 return self._of_split(place)
         return []
-
-    def _places(self, name: str) -> Iterator[Path]:
-        if self._subset is not None:
-            yield self._directory / f"{self._subset}-{name}"
-            yield self._directory / self._subset / name
-        yield self._directory / name
 
     def _of_split(self, folder: Path) -> list[Path]:
         """The files of the split that is asked for, or of the only one."""

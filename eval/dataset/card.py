@@ -24,7 +24,6 @@ class PinnedFile:
     """Relative to the dataset's folder."""
     sha256: str
     size_bytes: int | None = None
-    """None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +61,20 @@ class Card:
 
 def read_card(dataset: str) -> Card:
     """The card of one of our datasets, from `cards.toml`."""
-    told = dict(_CARDS[dataset])
-    pins = tuple(PinnedFile(*file) for file in told.pop("files", ()))
-    releases = tuple(_release(dataset, **release) for release in told.pop("releases", ()))
-    return Card(dataset, **told, files=pins, releases=releases)
 
+    def pins(files: Sequence[Sequence[Any]] = (), below: str | None = None, **told: Any) -> dict[str, Any]:
+        if below is not None:  # as `sha256sum -c` reads them in a checkout
+            sums = (line.split() for line in (_HERE / f"{dataset}.sha256").read_text("ascii").splitlines())
+            files = [(path, digest) for digest, path in sums if path.startswith(below)]
+        return {**told, "files": tuple(PinnedFile(*file) for file in files)}
 
-def _release(dataset: str, files: Sequence[Sequence[Any]] = (), below: str | None = None, **told: Any) -> Release:
-    if below is not None:  # as `sha256sum -c` reads them in a checkout
-        sums = (line.split() for line in (_HERE / f"{dataset}.sha256").read_text("ascii").splitlines())
-        files = [(path, digest) for digest, path in sums if path.startswith(below)]
-    return Release(files=tuple(PinnedFile(*file) for file in files), **told)
+    told = pins(**_CARDS[dataset])
+    return Card(dataset, **told | {"releases": tuple(Release(**pins(**one)) for one in told.get("releases", ()))})
 
 
 def address_of(release: Release, pin: PinnedFile, dataset: str, base_url: str | None) -> str | None:
-    """Where a file of a release is to be had; None: nowhere.
-
-    Args:
-        release: of which it is a file.
-        pin: the file.
-        dataset: the name of its dataset.
-        base_url: of a mirror laid out as `LCM_DATASETS_DIR`; None: where it was published.
-    """
+    """Where a file of a release is to be had: where it was published, or at a mirror that is laid out as
+    `LCM_DATASETS_DIR`; None: nowhere."""
     if base_url is not None:
         return f"{base_url.rstrip('/')}/{quote(f'{dataset}/{pin.path}')}"
     return None if release.url is None else f"{release.url}{quote(pin.path)}"
@@ -93,7 +84,7 @@ def folder(card: Card, directory: str | None) -> Path:
     """Where the dataset's files are expected: `directory`, else the dataset's folder in `LCM_DATASETS_DIR`.
 
     Raises:
-        DatasetError: if neither is given, or the folder does not exist.
+        DatasetError: where that is no folder.
     """
     if directory is not None:
         path = Path(directory).expanduser()
@@ -114,11 +105,7 @@ def folder(card: Card, directory: str | None) -> Path:
 
 
 def read_pinned(directory: Path, files: Sequence[PinnedFile]) -> dict[str, bytes]:
-    """Read the files whole, each checked against its digest.
-
-    Raises:
-        DatasetError: if a file is missing or is not the pinned one; the message holds both digests.
-    """
+    """Read the files whole; DatasetError where one is missing or is not the pinned one."""
     contents = {}
     for file in files:
         path = directory / file.path

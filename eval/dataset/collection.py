@@ -16,7 +16,8 @@ from urllib.parse import quote
 import numpy as np
 import polars as pl
 
-from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset
+from eval.dataset.card import text_digest
+from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, frame_of
 from eval.questions.quotation import OF_OVERLAP
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
@@ -26,23 +27,13 @@ from lcm.records.conversation import Message
 from lcm.transcript.passages import SAID
 from lcm.writing.extraction.said import words_of
 
-CORPUS_SCHEMA: dict[str, pl.DataType] = {"document_id": pl.String(), "title": pl.String(), "text": pl.String()}
-QUERIES_SCHEMA: dict[str, pl.DataType] = {"query_id": pl.String(), "text": pl.String()}
-JUDGED_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "document_id": pl.String(),
-    "relevance": pl.Int64(),
-}
-CANDIDATES_SCHEMA: dict[str, pl.DataType] = {"query_id": pl.String(), "document_ids": pl.List(pl.String())}
-INSTRUCTIONS_SCHEMA: dict[str, pl.DataType] = {"query_id": pl.String(), "instruction": pl.String()}
-
-
-TREC_RUN_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "document_id": pl.String(),
-    "rank": pl.Int64(),
-    "score": pl.Float64(),
-}
+_TEXT, _PAIR = pl.String(), dict[str, pl.DataType](query_id=pl.String(), document_id=pl.String())
+CORPUS_SCHEMA: dict[str, pl.DataType] = {"document_id": _TEXT, "title": _TEXT, "text": _TEXT}
+QUERIES_SCHEMA: dict[str, pl.DataType] = {"query_id": _TEXT, "text": _TEXT}
+JUDGED_SCHEMA: dict[str, pl.DataType] = {**_PAIR, "relevance": pl.Int64()}
+CANDIDATES_SCHEMA: dict[str, pl.DataType] = {"query_id": _TEXT, "document_ids": pl.List(_TEXT)}
+INSTRUCTIONS_SCHEMA: dict[str, pl.DataType] = {"query_id": _TEXT, "instruction": _TEXT}
+TREC_RUN_SCHEMA: dict[str, pl.DataType] = {**_PAIR, "rank": pl.Int64(), "score": pl.Float64()}
 _BYTE_ORDER_MARK = "\ufeff"  # at the start of a file it is no part of the text
 _QREL, _RUN = ("topic", "iteration", "docno", "relevance"), ("topic", "Q0", "docno", "rank", "score", "tag")
 CORPUS_ID = "corpus_id"
@@ -65,7 +56,6 @@ class Collection:
     instructions: pl.DataFrame | None = None
     """Rows of `INSTRUCTIONS_SCHEMA`: what an embedder is told beside a query."""
     files: tuple[Path, ...] = field(default=(), compare=False)
-    """From which it was read."""
 
 
 def document_ids(dataset: Dataset) -> dict[tuple[str, str], str]:
@@ -110,10 +100,10 @@ def collection_of(dataset: Dataset) -> tuple[Collection, tuple[str, ...]]:
     is_open = all(len(ids) == len(documents) for _, ids in candidates)
     queries = [(query.query_id, query.text) for query in dataset.queries]
     collection = Collection(
-        corpus=pl.DataFrame([(name, *words) for name, words in documents.items()], schema=CORPUS_SCHEMA, orient="row"),
-        queries=pl.DataFrame(queries, schema=QUERIES_SCHEMA, orient="row"),
-        qrels=pl.DataFrame(qrels, schema=JUDGED_SCHEMA, orient="row"),
-        candidates=None if is_open else pl.DataFrame(candidates, schema=CANDIDATES_SCHEMA, orient="row"),
+        corpus=frame_of([(name, *words) for name, words in documents.items()], CORPUS_SCHEMA),
+        queries=frame_of(queries, QUERIES_SCHEMA),
+        qrels=frame_of(qrels, JUDGED_SCHEMA),
+        candidates=None if is_open else frame_of(candidates, CANDIDATES_SCHEMA),
     )
     return collection, _left_out(dataset)
 
@@ -161,10 +151,8 @@ def rejudged(dataset: Dataset, path: Path) -> Dataset:
     """The same transcripts and queries, judged as a file of TREC qrels says.
 
     Topics are query ids, and docnos the ids that `lcm datasets write` gives messages. Relevance below 0 counts as 0. A
-    dataset that is judged by the file already stays as it is.
-
-    Raises:
-        DatasetError: if a row names what is not in the dataset, or nothing is judged relevant.
+    dataset that is judged by the file already stays as it is. Refused is a row that names what is not in the dataset,
+    and a file that judges nothing relevant.
     """
     rows_of_file = read_trec_qrels(path)
     sha256 = hashlib.sha256(read_whole(path, DatasetError)).hexdigest()
@@ -189,47 +177,34 @@ def rejudged(dataset: Dataset, path: Path) -> Dataset:
     return replace(
         dataset,
         protocol=f"{dataset.protocol}{judged}",
-        digest=hashlib.sha256(f"{dataset.digest}\n{sha256}".encode()).hexdigest(),
-        qrels=pl.DataFrame(rows, schema=QRELS_SCHEMA, orient="row"),
-        session_qrels=pl.DataFrame(schema=SESSION_QRELS_SCHEMA),
+        digest=text_digest(dataset.digest, sha256),
+        qrels=frame_of(rows, QRELS_SCHEMA),
+        session_qrels=frame_of([], SESSION_QRELS_SCHEMA),
         repaired_qrels=None,
         notes=(*kept, f"judged by {path} in place of the dataset's own judgements"),
     )
 
 
 def read_trec_qrels(path: Path) -> pl.DataFrame:
-    """Rows of `JUDGED_SCHEMA`, in the order of the file.
-
-    Raises:
-        DatasetError: naming the line that is none, or that judges again what a line before it judges.
-    """
+    """Rows of `JUDGED_SCHEMA`, in the order of the file; DatasetError where a line is none, or judges again."""
     judged: dict[tuple[str, str], int] = {}
     for number, (topic, _, docno, relevance) in _lines(path, _QREL):
         if (topic, docno) in judged:
             raise DatasetError(f"{path} line {number}: {docno!r} is judged for topic {topic!r} before: leave one out")
         judged[topic, docno] = int(_number(int, relevance, path, number, "relevance must be a whole number"))
-    rows = [(topic, docno, relevance) for (topic, docno), relevance in judged.items()]
-    return pl.DataFrame(rows, schema=JUDGED_SCHEMA, orient="row")
+    return frame_of([(*pair, relevance) for pair, relevance in judged.items()], JUDGED_SCHEMA)
 
 
 def write_trec_qrels(path: Path, qrels: pl.DataFrame) -> None:
-    """Write rows of `JUDGED_SCHEMA`.
-
-    Raises:
-        DatasetError: if an id holds a blank; nothing is written.
-    """
-    check_ids(qrels["query_id"], "query id")
-    check_ids(qrels["document_id"], "document id")
+    """Write rows of `JUDGED_SCHEMA`; DatasetError, and nothing written, where an id holds a blank."""
+    _check_pairs(qrels)
     rows = qrels.select("query_id", "document_id", "relevance").iter_rows()
     _write(path, (f"{topic} 0 {docno} {relevance}" for topic, docno, relevance in rows))
 
 
 def read_trec_run(path: Path) -> pl.DataFrame:
-    """Rows of `TREC_RUN_SCHEMA`: best first, as trec_eval orders them; queries in the order of the file.
-
-    Raises:
-        DatasetError: naming the line that is none, or that names a document of its topic again.
-    """
+    """Rows of `TREC_RUN_SCHEMA`: best first, as trec_eval orders them; queries in the order of the file. DatasetError
+    where a line is none, or names a document of its topic again."""
     found: dict[str, dict[str, float]] = {}
     for number, (topic, _, docno, _, score, _) in _lines(path, _RUN):
         scores = found.setdefault(topic, {})
@@ -243,7 +218,7 @@ def read_trec_run(path: Path) -> pl.DataFrame:
         for topic, scores in found.items()
         for rank, docno in enumerate(trec_order(scores), start=1)
     ]
-    return pl.DataFrame(rows, schema=TREC_RUN_SCHEMA, orient="row")
+    return frame_of(rows, TREC_RUN_SCHEMA)
 
 
 def write_trec_run(path: Path, run: pl.DataFrame, tag: str) -> bool:
@@ -257,8 +232,7 @@ def write_trec_run(path: Path, run: pl.DataFrame, tag: str) -> bool:
     Raises:
         DatasetError: if an id or the tag holds a blank; nothing is written.
     """
-    check_ids(run["query_id"], "query id")
-    check_ids(run["document_id"], "document id")
+    _check_pairs(run)
     check_ids([tag], "tag")
     ranked: dict[str, list[tuple[str, float]]] = {}
     for topic, docno, score in run.sort("rank", maintain_order=True).select("query_id", "document_id", "score").rows():
@@ -300,12 +274,13 @@ def trec_order(scores: dict[str, float]) -> list[str]:
     return [docno for _, docno in sorted(by_docno, key=lambda pair: -pair[0])]
 
 
-def check_ids(ids: Sequence[str] | pl.Series, what: str) -> None:
-    """Refuse ids that a field between blanks cannot hold.
+def _check_pairs(rows: pl.DataFrame) -> None:
+    for name in ("query", "document"):
+        check_ids(rows[f"{name}_id"], f"{name} id")
 
-    Raises:
-        DatasetError: naming the first, and how many there are.
-    """
+
+def check_ids(ids: Sequence[str] | pl.Series, what: str) -> None:
+    """Refuse ids that a field between blanks cannot hold; the message names the first, and how many there are."""
     bad = [one for one in dict.fromkeys(ids) if one.startswith(_BYTE_ORDER_MARK) or one.split() != [one]]
     if bad:
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""

@@ -173,12 +173,7 @@ class Draft:
         self.qrels += [(query_id, message_id, 1) for message_id in message_ids]
 
     def dataset(self, name: str, protocol: str, digest: str, notes: Sequence[str] = (), **told: Any) -> Dataset:
-        """What was added.
-
-        Args:
-            notes: stand before those of the counts.
-            told: other fields of the dataset.
-        """
+        """What was added, with some notes before those of the counts, and other fields of the dataset."""
         return Dataset(
             name=name,
             protocol=protocol,
@@ -233,12 +228,7 @@ def text_message(
     created_at: datetime | None = None,
     author: str | None = None,
 ) -> Message:
-    """A message that has words and nothing else.
-
-    Args:
-        native: the message as recorded.
-        text: the words as recorded, where `content` is others.
-    """
+    """A message that has words and nothing else, its record, and its words as recorded where `content` is others."""
     return Message(
         message_id=message_id,
         role=role,
@@ -249,6 +239,20 @@ def text_message(
         parts=(Part("text", text=content if text is None else text),),
         envelope={"native": native, "slots": {}},
     )
+
+
+def one_session(dataset: str, name: str, said: Iterable[tuple[str | None, str, str, Mapping[str, Any]]]) -> Transcript:
+    """A workspace of one session, of which nobody says when it was.
+
+    Args:
+        said: of each message the author, the words, the words as recorded and the record.
+    """
+    session_id = opaque_id(dataset, name, "session")
+    messages = tuple(
+        text_message(opaque_id(dataset, name, str(place)), session_id, words, native, text=recorded, author=author)
+        for place, (author, words, recorded, native) in enumerate(said)
+    )
+    return Transcript(opaque_id(dataset, name), messages, workspace_id=name)
 
 
 def _by_query(qrels: pl.DataFrame) -> dict[str, list[str]]:

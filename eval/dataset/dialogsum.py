@@ -6,20 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from eval.dataset.card import Card, dataset_digest, read_card
-from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
-from eval.dataset.files import (
-    Published,
-    any_of,
-    check_part,
-    csv_rows,
-    csv_table,
-    json_lines,
-    json_records,
-    notes_of,
-    part_words,
-)
-from lcm.records.conversation import Transcript
+from eval.dataset.card import Card, read_card
+from eval.dataset.dataset import Dataset, Draft, one_session
+from eval.dataset.files import PublishedFile, any_of, csv_rows, csv_table, json_lines, json_records
 
 _SPEAKER = re.compile(r"(?:\A|\n)(#Person\d+#): ")
 _ONE_OF_THREE = re.compile(r"(.+_\d+)_\d+")
@@ -31,7 +20,7 @@ TABLE = csv_table("id", "dialogue", "summary")
 
 
 @dataclass(frozen=True, slots=True)
-class Dialogsum(Published):
+class Dialogsum(PublishedFile):
     """500 dialogues of two to four people with one summary each, or of the test set with three; 12,460 to train with.
 
     Times: none recorded. No queries and no judgements: it measures summaries, not retrieval. `only` names dialogues, as
@@ -43,14 +32,15 @@ class Dialogsum(Published):
     def load(self) -> Dataset:
         found = self.find(any_of(LINES, TABLE))
         dialogues = _dialogues(found.path)
-        check_part(self.only, dialogues, found.path.name)
+        self.check_part(dialogues, found.path.name)
         taken, draft = [name for name in dialogues if self.takes(name)], Draft()
         for name in taken:
             dialogue, summaries = dialogues[name]
-            draft.transcripts.append(_transcript(name, dialogue))
-            draft.references += [(opaque_id("dialogsum", name), None, summary) for summary in summaries]
-        protocol = f"references={max(len(dialogues[name][1]) for name in taken)}{part_words(self.only)}"
-        return draft.dataset("dialogsum", protocol, dataset_digest([found.pin], protocol), notes_of(found))
+            turns = _turns(dialogue)
+            said = ((who, words.strip(), words, {"speaker": who, "text": words}) for who, words in turns)
+            draft.transcripts.append(one_session("dialogsum", name, said))
+            draft.references += [(draft.transcripts[-1].conversation_id, None, summary) for summary in summaries]
+        return self.dataset(draft, f"references={max(len(dialogues[name][1]) for name in taken)}", [found])
 
 
 def _dialogues(path: Path) -> dict[str, tuple[str, list[str]]]:
@@ -74,22 +64,6 @@ def _dialogues(path: Path) -> dict[str, tuple[str, list[str]]]:
             raise record.wrong(name_key, f"{name!r} is another dialogue's too")
         before += summaries
     return dialogues
-
-
-def _transcript(name: str, dialogue: str) -> Transcript:
-    session_id = opaque_id("dialogsum", name, "session")
-    messages = tuple(
-        text_message(
-            opaque_id("dialogsum", name, str(index)),
-            session_id,
-            words.strip(),
-            {"speaker": speaker, "text": words},
-            text=words,
-            author=speaker,
-        )
-        for index, (speaker, words) in enumerate(_turns(dialogue))
-    )
-    return Transcript(opaque_id("dialogsum", name), messages, workspace_id=name)
 
 
 def _turns(dialogue: str) -> Iterator[tuple[str | None, str]]:

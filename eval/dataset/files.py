@@ -5,23 +5,26 @@ an unknown one, which is taken too and told in the notes of the run. Each record
 wrong kind is told by file, record and key.
 """
 
+import ast
 import csv
-import hashlib
 import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
-from eval.dataset.card import Card, PinnedFile, Release, folder
+from eval.dataset.card import Card, PinnedFile, Release, dataset_digest, folder
+from eval.dataset.dataset import Dataset, Draft
 from eval.download import PARTIAL
+from lcm.derived import sum_of
 from lcm.encoding import well_formed
 from lcm.errors import DatasetError
-from lcm.given import files_below, opened, opened_as_is, read_whole
+from lcm.given import files_below, opened, read_whole
 
 Value = TypeVar("Value")
 
@@ -56,12 +59,10 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What all loaders of one published file are asked: where it is, what it may be, and what is taken of it."""
+    """What all loaders of published files are asked: where they are, what they may be, and what is taken of them."""
 
     directory: str | None = None
     """None: the dataset's folder in `LCM_DATASETS_DIR`."""
-    file: str | None = None
-    """Its path below the folder, or an absolute one; None: the only file of the dataset there."""
     pinned: bool = False
     """Refuse a file of no known release, instead of taking it and saying so."""
     only: Sequence[str] | None = None
@@ -70,28 +71,58 @@ class Published:
     card: ClassVar[Card]
 
     def __post_init__(self) -> None:
-        check_only(self.only)
-
-    def find(self, shape: Shape) -> FoundFile:
-        """The one file of a shape, as `find_file`."""
-        return find_file(self.card, shape, self.directory, self.file, pinned=self.pinned)
+        is_list = isinstance(self.only, Sequence) and not isinstance(self.only, str)
+        if self.only is not None and not (is_list and self.only and all(isinstance(name, str) for name in self.only)):
+            raise ValueError(f"only must be null or a list of names, got {self.only!r}")
 
     def identified(self, path: Path) -> FoundFile:
-        """What a file is, as `identified`."""
         return identified(self.card, path, pinned=self.pinned)
 
     def takes(self, name: str) -> bool:
         """Whether `only` leaves this workspace in."""
         return self.only is None or name in self.only
 
+    def check_part(self, known: Collection[str], where: object) -> None:
+        """Refuse names of `only` that are not among those that there are, in order, at a place for the message."""
+        if unknown := [name for name in self.only or () if name not in known]:
+            names = list(known)
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            raise DatasetError(
+                f"dataset.only names {unknown[0]!r}, which {where} does not hold; "
+                f"it holds {', '.join(names[:_NAMED])}{more}"
+            )
+
+    def dataset(
+        self, draft: Draft, protocol: str, found: Sequence[FoundFile], pins: Sequence[PinnedFile] = (), **told: Any
+    ) -> Dataset:
+        """The dataset that a draft of some files comes to; its protocol tells of the part, its notes of the files.
+
+        Args:
+            pins: the files that are digested, if they are not those that the notes name.
+            told: further notes, and other fields of the dataset.
+        """
+        protocol += "" if self.only is None else f" only={','.join(sorted(self.only))}"
+        digest = dataset_digest(pins or [file.pin for file in found], protocol)
+        notes = (*notes_of(*found), *told.pop("notes", ()))
+        return draft.dataset(self.card.name, protocol, digest, notes, **told)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFile(Published):
+    """What all loaders of one published file are asked."""
+
+    file: str | None = None
+    """Its path below the folder, or an absolute one; None: the only file of the dataset there."""
+
+    def find(self, shape: Shape) -> FoundFile:
+        return find_file(self.card, shape, self.directory, self.file, pinned=self.pinned)
+
 
 def json_records(container: Literal["array", "lines"], first_keys: Collection[str], any_key: Collection[str]) -> Shape:
-    """Records of JSON, plain or compressed by gzip.
+    """Records of JSON, plain or packed by gzip: one array of objects, or an object a line.
 
-    Args:
-        container: one array of objects, or an object a line.
-        first_keys: with one of which the first object begins.
-        any_key: of which one must stand at the beginning of the file, at any depth; empty: none is asked for.
+    The first object begins with one of `first_keys`; one of `any_key`, if there are any, stands near the beginning of
+    the file at any depth.
     """
     pattern = _ARRAY if container == "array" else _LINES
     inner = re.compile(f'"(?:{"|".join(map(re.escape, any_key))})"\\s*:')
@@ -143,14 +174,8 @@ def files_of(directory: Path) -> Iterator[Path]:
 def find_file(
     card: Card, shape: Shape, directory: str | None = None, file: str | None = None, *, pinned: bool = False
 ) -> FoundFile:
-    """The one file of a shape, identified.
+    """The one file of a shape in a dataset's `folder`, or the one that is named, identified.
 
-    Args:
-        card: of the dataset.
-        shape: what the file must look like.
-        directory: as in `folder`.
-        file: its path below that folder, or an absolute one; None: the only file of the shape there.
-        pinned: refuse what is of no known release.
     Raises:
         DatasetError: if there is none, there are several and `file` names none of them, or it is refused.
     """
@@ -179,13 +204,12 @@ def find_file(
 
 
 def identified(card: Card, path: Path, *, pinned: bool = False) -> FoundFile:
-    """What a file is, by its digest alone: people rename what they download.
+    """What a file is, by its digest alone, for people rename what they download.
 
     Raises:
-        DatasetError: if it is of no known release and `pinned` asks for one; the message holds all digests.
+        DatasetError: with all digests, where it is of no known release and `pinned` asks for one.
     """
-    with opened_as_is(path) as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    digest = sum_of(path)
     known = [(release, pin) for release in card.releases for pin in release.files]
     for release, pin in known:
         if pin.sha256 == digest:
@@ -211,39 +235,6 @@ def notes_of(*found: FoundFile) -> tuple[str, ...]:
     n_files = f"{len(unknown)} of {len(found)} files are of no known release"
     taken = [f"{n_files}, taken as they are (the first is {file.path})" for file in unknown[:1]]
     return (*(f"the files are of release {release.name}: {release.title}" for release in known), *taken)
-
-
-def check_part(only: Sequence[str] | None, known: Collection[str], where: object) -> None:
-    """Refuse names of `dataset.only` that a dataset does not hold.
-
-    Args:
-        only: the names; None: all are taken.
-        known: the names that there are, in order.
-        where: they are looked for, for the message.
-    """
-    unknown = [name for name in only or () if name not in known]
-    if unknown:
-        names = list(known)
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        raise DatasetError(
-            f"dataset.only names {unknown[0]!r}, which {where} does not hold; "
-            f"it holds {', '.join(names[:_NAMED])}{more}"
-        )
-
-
-def check_only(only: Sequence[str] | None) -> None:
-    """Refuse a setting `only` that is no list of names.
-
-    Raises:
-        ValueError: "only must be null or a list of names, got []".
-    """
-    if only is not None and (isinstance(only, str) or not only or not all(isinstance(name, str) for name in only)):
-        raise ValueError(f"only must be null or a list of names, got {only!r}")
-
-
-def part_words(only: Sequence[str] | None) -> str:
-    """What a protocol says of the part that is taken; nothing of a whole."""
-    return "" if only is None else f" only={','.join(sorted(only))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +286,25 @@ class Record:
         """The texts that a list holds."""
         return [self.checked(f"{key}[{n}]", value, str) for n, value in enumerate(self.get(key, list))]
 
+    def instant(self, key: str, text: str, form: str, such: str) -> datetime:
+        """The time that a text of a key names; no published dataset names a zone, so in UTC.
+
+        Args:
+            form: as of `strptime`.
+            such: what it must be, for the message.
+        """
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError as error:
+            raise self.wrong(key, f"must be {such}, got {text!r}") from error
+
+    def literal(self, key: str, kind: str) -> Any:
+        """The value that a text spells in Python, of a kind for the message."""
+        try:
+            return ast.literal_eval(self.get(key, str))
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            raise self.wrong(key, f"is no Python {kind} ({error})") from error
+
     def checked(self, key: str, value: object, kind: type[Value]) -> Value:
         """The value, if it is of that kind; a truth value is no number, and half a surrogate pair becomes U+FFFD."""
         if isinstance(value, kind) and not isinstance(value, bool):
@@ -307,11 +317,7 @@ class Record:
 
 
 def json_array(path: Path) -> Iterator[Record]:
-    """The objects of a file that is one JSON array, plain or packed by gzip, read at once.
-
-    Raises:
-        DatasetError: if it is none, holds something else, or nothing.
-    """
+    """The objects of a file that is one JSON array, plain or packed by gzip, read at once; else DatasetError."""
     values = json_value(path)
     if not isinstance(values, list):
         raise DatasetError(f"{path}: must be an array of records, got {_shown(values)}; the file is of another form")
@@ -319,11 +325,7 @@ def json_array(path: Path) -> Iterator[Record]:
 
 
 def json_array_stream(path: Path) -> Iterator[Record]:
-    """The objects of a file that is one JSON array, one at a time, however long it is.
-
-    Raises:
-        DatasetError: if it is none, ends early, holds something else, or nothing.
-    """
+    """The objects of a file that is one JSON array, one at a time, however long it is; DatasetError as `json_array`."""
     import ijson  # needed by files that are too long to be read at once, and by nothing else
 
     with _reading(path) as file:
@@ -334,24 +336,14 @@ def json_array_stream(path: Path) -> Iterator[Record]:
 
 
 def json_lines(path: Path, name: str | None = None) -> Iterator[Record]:
-    """The objects of a file of JSON lines; blank lines are passed over.
-
-    Args:
-        name: what the records call the file; None = its name.
-    Raises:
-        DatasetError: if a line is no object, or there is none.
-    """
+    """The objects of a file of JSON lines, which records call by a name; blank lines are passed over."""
     name = name or path.name
     lines = enumerate((line for line in unpacked_lines(path) if line.strip()), start=1)
     return _records((parsed(line, f"{name}: record {number}") for number, line in lines), name)
 
 
 def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[Record]:
-    """The rows of a CSV file with a header that has at least these columns.
-
-    Raises:
-        DatasetError: if a column is missing, a row is of another length than the header, or there is no row.
-    """
+    """The rows of a CSV file with a header that has at least these columns; DatasetError where a row has other ones."""
 
     def rows() -> Iterator[dict[str, str]]:
         found = csv.DictReader(text_lines(path), strict=True)
@@ -387,11 +379,7 @@ def _records(
 
 
 def json_value(path: Path) -> Any:
-    """What a file holds that is one JSON value, plain or packed by gzip.
-
-    Raises:
-        DatasetError: if it is none, or cannot be read.
-    """
+    """What a file holds that is one JSON value, plain or packed by gzip."""
     try:
         content = read_whole(path, DatasetError)
     except OSError as err:
@@ -400,11 +388,7 @@ def json_value(path: Path) -> Any:
 
 
 def parsed(content: bytes, path: str) -> Any:
-    """A file that is one JSON value.
-
-    Raises:
-        DatasetError: if it is none.
-    """
+    """The one JSON value that some content is; DatasetError where it is none."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as err:
@@ -412,21 +396,13 @@ def parsed(content: bytes, path: str) -> Any:
 
 
 def unpacked_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, one at a time, unpacked where it is compressed by gzip.
-
-    Raises:
-        DatasetError: if it is damaged.
-    """
+    """The lines of a file, one at a time, unpacked where it is compressed by gzip; DatasetError if it is damaged."""
     with _reading(path) as file:
         yield from file
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file in UTF-8, as `unpacked_lines`.
-
-    Raises:
-        DatasetError: if it is damaged, or not in UTF-8.
-    """
+    """The lines of a text file in UTF-8, as `unpacked_lines`."""
     for number, line in enumerate(unpacked_lines(path), start=1):
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")

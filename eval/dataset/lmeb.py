@@ -7,19 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
-from eval.dataset.card import Card, dataset_digest, folder, read_card
+from eval.dataset.card import Card, folder, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
-from eval.dataset.files import (
-    Record,
-    check_only,
-    check_part,
-    identified,
-    json_lines,
-    notes_of,
-    part_words,
-    text_lines,
-    whole_number,
-)
+from eval.dataset.files import Published, Record, json_lines, text_lines, whole_number
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.given import is_given
@@ -45,10 +35,8 @@ class _Subset:
     prefix: str
     """Before its scenes where they are not those of the task."""
 
-    def files(self) -> Iterator[Path]:
-        yield from (self.queries, self.qrels, self.corpus)
-        if self.candidates is not None:
-            yield self.candidates
+    def files(self) -> list[Path]:
+        return [self.queries, self.qrels, self.corpus, *([self.candidates] if self.candidates else [])]
 
     def scene(self, query_id: str) -> str:
         """The first two parts of the query's id: `scene_0` of `scene_0_q_0`."""
@@ -56,18 +44,12 @@ class _Subset:
 
 
 @dataclass(frozen=True, slots=True)
-class Lmeb:
+class Lmeb(Published):
     """One task: each scene is a workspace, and its candidates are what is searched.
 
     Times: none recorded. Judged unit: the document, which is a turn in LoCoMo.
     """
 
-    directory: str | None = None
-    """None: the folder `lmeb` in `LCM_DATASETS_DIR`; a copy of the benchmark, or of one task."""
-    pinned: bool = False
-    """Refuse files whose digest is not known: of LMEB none is, so all of them."""
-    only: Sequence[str] | None = None
-    """The scenes that are taken, as `scene_0`; None: all that are asked about."""
     task: str = "LoCoMo"
     """The name of the task's folder."""
     subsets: Sequence[str] | None = None
@@ -76,17 +58,17 @@ class Lmeb:
     card: ClassVar[Card] = read_card("lmeb")
 
     def __post_init__(self) -> None:
-        check_only(self.only)
+        Published.__post_init__(self)
         if self.subsets is not None and not self.subsets:
             raise ValueError("subsets must be null or a list of folders, got []")
 
     def load(self) -> Dataset:
         subsets = self._subsets()
         paths = list(dict.fromkeys(path for subset in subsets for path in subset.files()))
-        found = [identified(self.card, path, pinned=self.pinned) for path in paths]
+        found = [self.identified(path) for path in paths]
         queries = [query for subset in subsets for query in _queries(subset)]
-        check_part(self.only, list(dict.fromkeys(query.workspace_id for query in queries)), f"task {self.task}")
-        queries = [query for query in queries if self.only is None or query.workspace_id in self.only]
+        self.check_part(list(dict.fromkeys(query.workspace_id for query in queries)), f"task {self.task}")
+        queries = [query for query in queries if self.takes(query.workspace_id)]
         asked = {query.workspace_id for query in queries}
         transcripts: dict[str, Transcript] = {}
         for corpus, candidates, prefix in dict.fromkeys((s.corpus, s.candidates, s.prefix) for s in subsets):
@@ -96,11 +78,9 @@ class Lmeb:
                     raise DatasetError(f"{candidates}: scene {scene!r} stands twice")
                 if scene in asked:
                     transcripts[scene] = _transcript(self.task, scene, document_ids, documents)
-        missing = sorted(asked - transcripts.keys())
-        if missing:
-            raise DatasetError(
-                f"task {self.task}: {_CANDIDATES} names no scene {missing[0]!r}, and queries ask about it"
-            )
+        if missing := sorted(asked - transcripts.keys()):
+            asked_about = f"names no scene {missing[0]!r}, and queries ask about it"
+            raise DatasetError(f"task {self.task}: {_CANDIDATES} {asked_about}")
         draft = Draft(list(transcripts.values()), queries)
         workspace = {query.query_id: query.workspace_id for query in queries}
         held = {name: {m.message_id for m in one.messages} for name, one in transcripts.items()}
@@ -112,8 +92,7 @@ class Lmeb:
                 draft.judge(query_id, [message_id] if is_held else [])
                 draft.counts[unknown] += not is_held
         of_task = f"task={self.task} subsets={','.join(subset.name for subset in subsets)}"
-        protocol = f"{of_task} unit=document{part_words(self.only)}"
-        return draft.dataset("lmeb", protocol, dataset_digest([file.pin for file in found], protocol), notes_of(*found))
+        return self.dataset(draft, f"{of_task} unit=document", found)
 
     def _subsets(self) -> list[_Subset]:
         place = folder(self.card, self.directory)
@@ -136,19 +115,10 @@ class Lmeb:
 def _subset(place: Path, home: Path, name: str) -> _Subset:
     """Documents and candidates lie beside the queries of a subset, or above for all subsets."""
     own = home / name
-    has_own = is_given(own / _CORPUS, place)
-    around = own if has_own else home
-    candidates = around / _CANDIDATES
-    subset = _Subset(
-        name=name,
-        queries=own / _QUERIES,
-        qrels=own / _QRELS,
-        corpus=around / _CORPUS,
-        candidates=candidates if is_given(candidates, place) else None,
-        prefix=f"{name}/" if has_own else "",
-    )
-    missing = [path for path in subset.files() if not is_given(path, place)]
-    if missing:
+    around, prefix = (own, f"{name}/") if is_given(own / _CORPUS, place) else (home, "")
+    candidates = around / _CANDIDATES if is_given(around / _CANDIDATES, place) else None
+    subset = _Subset(name, own / _QUERIES, own / _QRELS, around / _CORPUS, candidates, prefix)
+    if missing := [path for path in subset.files() if not is_given(path, place)]:
         raise DatasetError(f"{missing[0]} is missing; get the task's folder whole")
     return subset
 
@@ -179,8 +149,7 @@ def _candidates(path: Path | None, documents: Mapping[str, Record], prefix: str)
         return
     for record in json_lines(path, f"{path.parent.name}/{_CANDIDATES}"):
         names = list(dict.fromkeys(record.texts("candidate_doc_ids")))
-        unknown = [name for name in names if name not in documents]
-        if unknown:
+        if unknown := [name for name in names if name not in documents]:
             raise record.wrong("candidate_doc_ids", f"names {unknown[0]!r}, which is no document")
         yield prefix + record.get("scene_id", str), names
 

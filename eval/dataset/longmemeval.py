@@ -8,27 +8,24 @@ what web agents did, and questions of which nobody says what answers them, in th
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, get_args
 
-from eval.dataset.card import Card, dataset_digest, read_card
+from eval.dataset.card import Card, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
-    Published,
+    PublishedFile,
     Record,
     Shape,
     any_of,
-    check_part,
     head,
     json_array_stream,
     json_lines,
     json_records,
     json_value,
-    notes_of,
-    part_words,
 )
 from lcm.checks import check_choice
 from lcm.clock import EPOCH
@@ -53,8 +50,7 @@ _ABSTENTION = "abstention"
 """The category of questions whose haystack does not hold the answer: their ids end with `_abs`."""
 _EVIDENCE_ONLY = "gpt4_2655b836"  # 3 sessions, all of them evidence: nothing is left to find them among
 _ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
-
-
+_UP_TO_ITS_END = timedelta(days=1) - timedelta(milliseconds=1)
 _NOTES = _LEFT_OUT, _UNJUDGED, _DOUBLED, _UNFOUND, _EARLY, _PICTURE = (
     "abstention questions are left out, as LongMemEval's script leaves them out",
     "questions without evidence in a user's turn are left out",
@@ -71,7 +67,6 @@ class _Session(NamedTuple):
     key: str
     """Its id; with its place where the haystack lists that id before."""
     said_at: datetime | None
-    """None: the file does not say."""
     turns: tuple[Record, ...]
 
 
@@ -80,9 +75,7 @@ class _Asked(NamedTuple):
 
     query: Query
     answer: str | None
-    """None: the file does not say."""
     evidence: tuple[str, ...] = ()
-    """Keys of its evidence sessions."""
     is_own: bool = True
     """Whether LongMemEval asks it, so that marks on turns are about it."""
 
@@ -94,11 +87,14 @@ class _Haystack(NamedTuple):
     sessions: tuple[_Session, ...]
     asked: tuple[_Asked, ...]
     counts: Mapping[str, int] = {}
-    """What the notes must say of it."""
+
+    def opaque(self, *names: object) -> str:
+        """An id of it, of one of its sessions or of a turn; recorded ids of evidence sessions begin with `answer`."""
+        return opaque_id("longmemeval", self.name, *map(str, names))
 
 
 @dataclass(frozen=True, slots=True)
-class LongMemEval(Published):
+class LongMemEval(PublishedFile):
     """S, M and oracle as published, 500 questions each with a haystack of its own; or the development part's three; or
     the 451 questions of LongMemEval-V2, of which nobody says what answers them.
 
@@ -118,7 +114,7 @@ class LongMemEval(Published):
     card: ClassVar[Card] = read_card("longmemeval")
 
     def __post_init__(self) -> None:
-        Published.__post_init__(self)
+        PublishedFile.__post_init__(self)
         check_choice(self, protocol=Protocol)
 
     def load(self) -> Dataset:
@@ -141,12 +137,12 @@ class LongMemEval(Published):
                 draft.counts.update(haystack.counts)
                 keys = {session.key for session in haystack.sessions}
                 n_alone += all(set(one.evidence) == keys for one in haystack.asked)
-        check_part(self.only, known, found.path.name)
+        self.check_part(known, found.path.name)
         n_haystacks = len(draft.transcripts)
         draft.counts[f"of {n_haystacks} haystacks hold evidence alone: a session measure tells nothing"] = n_alone
         times = "times=none" if is_v2 else "times=recorded"
         added = f"added_questions={self.added_questions}" if is_development else times
-        protocol = f"protocol={self.protocol} {added} unit=turn,session{part_words(self.only)}"
+        protocol = f"protocol={self.protocol} {added} unit=turn,session"
         answerable = tuple(category for category in dict.fromkeys(own) if category and category != _ABSTENTION)
         groups = {}
         if self.protocol == "all" and is_development and self.added_questions:
@@ -154,8 +150,8 @@ class LongMemEval(Published):
         elif self.protocol == "all" and _ABSTENTION in own:
             groups["answerable"] = answerable
         left_out = (f"haystack {_EVIDENCE_ONLY} is left out: all of its sessions are evidence",) * is_development
-        digest = dataset_digest([found.pin, *beside], protocol)
-        return draft.dataset("longmemeval", protocol, digest, (*notes_of(found), *left_out), groups=groups)
+        pins = [found.pin, *beside]
+        return self.dataset(draft, protocol, [found], pins=pins, notes=left_out, groups=groups)
 
     def _ask(self, asked: _Asked, haystack: _Haystack, draft: Draft) -> bool:
         """Add a question; whether the protocol takes it."""
@@ -183,8 +179,8 @@ class LongMemEval(Published):
         for key in asked.evidence:
             # The marks are about LongMemEval's question.
             marked = [n for n, turn in self._heard(by_key[key]) if turn.fields.get("has_answer") and asked.is_own]
-            turns += [_message_id(haystack.name, key, number) for number in marked]
-            sessions += [] if marked else [_session_id(haystack.name, key)]
+            turns += [haystack.opaque(key, number) for number in marked]
+            sessions += [] if marked else [haystack.opaque(key)]
         return turns, sessions
 
     def _heard(self, session: _Session) -> Iterator[tuple[int, Record]]:
@@ -194,38 +190,24 @@ class LongMemEval(Published):
                 yield number, turn
 
     def _transcript(self, haystack: _Haystack, said: dict[str, str]) -> Transcript:
-        """Haystacks share most of their sessions: what is `said` is kept once."""
-        messages = [
-            _message(haystack.name, session, number, turn, said)
-            for session in haystack.sessions
-            for number, turn in self._heard(session)
-        ]
-        return Transcript(opaque_id("longmemeval", haystack.name), tuple(messages), workspace_id=haystack.name)
-
-
-def _message(haystack: str, session: _Session, number: int, turn: Record, said: dict[str, str]) -> Message:
-    """The turn without its mark `has_answer`, which gives the answer away."""
-    role, content = turn.get("role", str), turn.get("content", str)
-    if role not in _ROLES:
-        raise turn.wrong("role", f"must be one of {', '.join(_ROLES)}, got {role!r}")
-    content = said.setdefault(content, content)
-    message_id, session_id = _message_id(haystack, session.key, number), _session_id(haystack, session.key)
-    native = {"role": role, "content": content}
-    return text_message(message_id, session_id, content, native, role=_ROLES[role], created_at=session.said_at)
-
-
-def _message_id(haystack: str, session: str, number: int) -> str:
-    return opaque_id("longmemeval", haystack, session, str(number))
-
-
-def _session_id(haystack: str, session: str) -> str:
-    """Recorded ids of evidence sessions begin with `answer`: nothing may see them."""
-    return opaque_id("longmemeval", haystack, session)
+        """The turns without their marks `has_answer`, which give the answer away. Haystacks share most of their
+        sessions: what is `said` is kept once."""
+        messages = list[Message]()
+        for session in haystack.sessions:
+            for number, turn in self._heard(session):
+                role, content = turn.get("role", str), turn.get("content", str)
+                if role not in _ROLES:
+                    raise turn.wrong("role", f"must be one of {', '.join(_ROLES)}, got {role!r}")
+                content = said.setdefault(content, content)
+                ids = haystack.opaque(session.key, number), haystack.opaque(session.key)
+                native, said_at = {"role": role, "content": content}, session.said_at
+                messages.append(text_message(*ids, content, native, role=_ROLES[role], created_at=said_at))
+        return Transcript(haystack.opaque(), tuple(messages), workspace_id=haystack.name)
 
 
 def _of_development(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[_Haystack]:
-    """Haystacks of the development part, as `_of_published`: a record has several questions, each asked at the end of
-    its day."""
+    """Haystacks of the development part, as `_of_published`: a record has several questions, each asked in the last
+    millisecond of its day."""
     for record in json_lines(path):
         haystack_id = record.get("haystack_id", str)
         if haystack_id == _EVIDENCE_ONLY:
@@ -233,35 +215,21 @@ def _of_development(path: Path, only: Sequence[str] | None, known: list[str]) ->
         known.append(haystack_id)
         if only is not None and haystack_id not in only:
             continue
-        sessions = _sessions(record)
+        sessions, asked = _sessions(record), []
         keys = {session.key for session in sessions}
-        asked = tuple(
-            _Asked(
-                Query(
-                    f"{haystack_id}/{index}",
-                    question.get("question", str),
-                    _end_of_day(_time(question, "question_date", question.get("question_date", str))),
-                    haystack_id,
-                    question.get("question_type", str),
-                ),
-                question.find_words("answer"),
-                tuple(key for key in question.texts("answer_session_ids") if key in keys),
-                is_own=question.get("origin", str) == "longmemeval",
-            )
-            for index, question in enumerate(record.each("questions"))
-        )
-        yield _Haystack(haystack_id, sessions, asked)
+        for index, question in enumerate(record.each("questions")):
+            day = _time(question, "question_date", question.get("question_date", str)).replace(hour=0, minute=0)
+            text, kind, end = question.get("question", str), question.get("question_type", str), day + _UP_TO_ITS_END
+            query = Query(f"{haystack_id}/{index}", text, end, haystack_id, kind)
+            evidence = tuple(key for key in question.texts("answer_session_ids") if key in keys)
+            is_own = question.get("origin", str) == "longmemeval"
+            asked.append(_Asked(query, question.find_words("answer"), evidence, is_own))
+        yield _Haystack(haystack_id, sessions, tuple(asked))
 
 
 def _of_published(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[_Haystack]:
     """Haystacks of a published file: one record a question, with a haystack of its own. The file is read as a stream,
-    and no further than to the last question of `only`.
-
-    Args:
-        path: of the file.
-        only: the questions that are taken, by id; None: all.
-        known: the ids that are passed are added here, in order.
-    """
+    and no further than to the last question of `only`; the ids that are passed are added to `known`."""
     left = None if only is None else set(only)
     for record in json_array_stream(path):
         question_id = record.get("question_id", str)
@@ -320,24 +288,11 @@ def _keys(ids: Sequence[str]) -> Iterator[str]:
 
 
 def _time(record: Record, key: str, text: str) -> datetime:
-    """`2023/05/20 (Sat) 02:21`; LongMemEval names no zone, so UTC."""
-    try:
-        return datetime.strptime(text, "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
-    except ValueError as error:
-        raise record.wrong(key, f"must be a time such as '2023/05/20 (Sat) 02:21', got {text!r}") from error
-
-
-def _end_of_day(time: datetime) -> datetime:
-    """The last millisecond of a time's day."""
-    return time.replace(hour=0, minute=0) + timedelta(days=1) - timedelta(milliseconds=1)
+    return record.instant(key, text, "%Y/%m/%d (%a) %H:%M", "a time such as '2023/05/20 (Sat) 02:21'")
 
 
 def _files_beside(path: Path) -> tuple[Path, Path]:
-    """The questions and the trajectories of a file of haystacks: beside it, or in the folder above.
-
-    Raises:
-        DatasetError: if one of them lies in neither.
-    """
+    """The questions and the trajectories of a file of haystacks: beside it, or in the folder above."""
     for place in (path.parent, path.parent.parent):
         found = place / _QUESTIONS_V2, place / _TRAJECTORIES
         if all(one.is_file() for one in found):
@@ -349,57 +304,43 @@ def _files_beside(path: Path) -> tuple[Path, Path]:
 
 
 def _of_v2(path: Path, only: Sequence[str] | None, known: list[str]) -> Iterator[_Haystack]:
-    """A haystack a question; of the trajectories those are kept that one of the questions is asked of.
-
-    Args:
-        path: of the haystacks.
-        only: the questions that are taken, by id; None: all.
-        known: the ids of all are added here, in order.
-    """
+    """Haystacks of V2, as `_of_published`; of the trajectories those are kept that one of the questions is asked of."""
     of_questions, of_trajectories = _files_beside(path)
     content = json_value(path)
     given = Record(path.name, content if isinstance(content, dict) else {})
     known += given.fields
     wanted = {name: given.texts(name) for name in given.fields if only is None or name in only}
     questions = {one.get("id", str): one for one in json_lines(of_questions)}
-    sessions = _trajectories(of_trajectories, {one for ids in wanted.values() for one in ids})
+    held = {one for ids in wanted.values() for one in ids}
+    sessions = {
+        name: _Session(name, None, tuple(_turns(record)))
+        for record in json_lines(of_trajectories)
+        if (name := record.get("id", str)) in held
+    }
     for question_id, ids in wanted.items():
         if question_id not in questions:
             raise given.wrong(question_id, f"is no question of {of_questions.name}")
         if missing := [one for one in ids if one not in sessions]:
             raise given.wrong(question_id, f"names {missing[0]!r}, which {of_trajectories.name} does not hold")
-        yield _haystack(question_id, questions[question_id], tuple(sessions[one] for one in dict.fromkeys(ids)))
-
-
-def _haystack(question_id: str, question: Record, sessions: tuple[_Session, ...]) -> _Haystack:
-    category = question.get("question_type", str)
-    category = _ABSTENTION if category.endswith("-abs") else category
-    query = Query(question_id, question.get("question", str), ASKED_AT, question_id, category)
-    counts = {_PICTURE: int(question.find("image", str) is not None)}
-    return _Haystack(question_id, sessions, (_Asked(query, question.find_words("answer")),), counts)
-
-
-def _trajectories(path: Path, wanted: Collection[str]) -> Mapping[str, _Session]:
-    """Read the trajectories that are wanted, by their ids."""
-    found = {}
-    for record in json_lines(path):
-        name = record.get("id", str)
-        if name in wanted:
-            found[name] = _Session(name, None, tuple(_turns(record)))
-    return found
+        question = questions[question_id]
+        category = question.get("question_type", str)
+        category = _ABSTENTION if category.endswith("-abs") else category
+        query = Query(question_id, question.get("question", str), ASKED_AT, question_id, category)
+        asked = _Asked(query, question.find_words("answer"))
+        counts = {_PICTURE: int(question.find("image", str) is not None)}
+        yield _Haystack(question_id, tuple(sessions[one] for one in dict.fromkeys(ids)), (asked,), counts)
 
 
 def _turns(record: Record) -> Iterator[Record]:
     """Give the turns of a trajectory: the goal; of each state the page as text, the thought and the action; the end."""
-    yield _turn(record, "user", record.get("goal", str))
+
+    def turn(of: Record, role: str, *lines: str | None) -> Record:
+        return Record(of.place, {"role": role, "content": "\n".join(filter(None, lines))})
+
+    yield turn(record, "user", record.get("goal", str))
     for state in record.each("states"):
-        yield _turn(state, "tool", state.get("url", str), state.get("accessibility_tree", str))
-        done = [state.find(name, str) for name in ("thought", "action")]
-        if any(done):
-            yield _turn(state, "assistant", *done)
+        yield turn(state, "tool", state.get("url", str), state.get("accessibility_tree", str))
+        if any(done := [state.find(name, str) for name in ("thought", "action")]):
+            yield turn(state, "assistant", *done)
     if outcome := record.find("outcome", str):
-        yield _turn(record, "tool", f"outcome: {outcome}")
-
-
-def _turn(record: Record, role: str, *lines: str | None) -> Record:
-    return Record(record.place, {"role": role, "content": "\n".join(filter(None, lines))})
+        yield turn(record, "tool", f"outcome: {outcome}")

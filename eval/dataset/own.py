@@ -1,4 +1,4 @@
-"""A user's own recorded sessions, and questions about them with what answers each."""
+"""A user's own recorded sessions: with questions about them and what answers each, or with nothing to judge them by."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,8 @@ from eval.dataset.dataset import Dataset, Draft
 from eval.mirror import local
 from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import Problem, QuestionsFile, read_file, refuse
-from eval.questions.question import Question
 from eval.questions.quotation import OF_OVERLAP, overlap
-from eval.questions.sessions import Sessions, WorkspaceRule, read_workspaces
+from eval.questions.sessions import Sessions, WorkspaceRule, read_sessions
 from lcm.checks import check_choice, check_range
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
@@ -22,15 +21,38 @@ from lcm.transcript.reading import CopiesRule
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class Transcripts:
+    """The files that are named, in one workspace. There are no queries and no judgements."""
+
+    paths: Sequence[str] = ()
+    """Files, and folders in which every transcript is read."""
+    format: str = "auto"
+    """`auto`, or the name of a transcript format."""
+    strict: bool = False
+    """Refuse a file with a line that cannot be read, instead of putting the line aside."""
+    copies: CopiesRule = "once"
+    """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
+
+    card: ClassVar[Card] = read_card("transcripts")
+
+    def __post_init__(self) -> None:
+        check_choice(self, copies=CopiesRule)
+
+    def load(self) -> Dataset:
+        sessions = read_sessions(self.paths, self.format, self.strict, "all", self.card.name, self.copies)
+        protocol = f"format={self.format}{sessions.protocol(self.copies)}"
+        digest = text_digest(*sessions.sha256s, protocol)
+        return Draft(list(sessions.transcripts)).dataset(self.card.name, protocol, digest, sessions.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Own(Transcripts):
     """Sessions of any format that lcm reads, and a file of questions.
 
     Times: as recorded; a question that does not say when is asked when the last message of its workspace has been said.
     Judged unit: the message. A question that nothing answers has no judgements.
     """
 
-    paths: Sequence[str] = ()
-    """Files, and folders in which every transcript is read."""
     questions: str | None = None
     """JSONL, CSV or Parquet."""
     workspace: WorkspaceRule = "all"
@@ -39,26 +61,17 @@ class Own:
     """How like a quotation must be to words that are not the same; 1 = but for case and white space."""
     store: str | None = None
     """The store in which `lcm grep` found what questions name as `msg#21`."""
-    format: str = "auto"
-    """`auto`, or the name of a transcript format."""
-    strict: bool = False
-    """Refuse a file with a line that cannot be read, instead of putting the line aside."""
-    copies: CopiesRule = "once"
-    """Whether a message that was written again, by a session resumed or forked, is one message or as many."""
 
     card: ClassVar[Card] = read_card("own")
 
     def __post_init__(self) -> None:
-        check_choice(self, workspace=WorkspaceRule, copies=CopiesRule)
+        Transcripts.__post_init__(self)
+        check_choice(self, workspace=WorkspaceRule)
         check_range(self, "similarity", ge=0.5, le=1)
 
     def load(self) -> Dataset:
-        """Read the sessions and the questions.
-
-        Raises:
-            DatasetError: if a line of the questions is wrong, or the evidence of one cannot be found: nothing is
-                evaluated on what might be meant.
-        """
+        """Read the sessions and the questions; a wrong line of these, or evidence that is not found, is refused:
+        nothing is evaluated on what might be meant."""
         if self.questions is None:
             raise DatasetError(
                 "dataset.questions names no file: write questions with their evidence (docs/own_data.md), or let "
@@ -66,6 +79,9 @@ class Own:
             )
         file, sessions = self.read()
         located, unresolved = self.located(file, sessions)
+        questions = [one.question for one in located]
+        made = sorted({one.generated for one in questions if one.generated is not None})
+        n_asked = sum(one.generated is None for one in questions)
         refuse(problems_of(file, unresolved), has_nearest=any(one.nearest for one in unresolved))
         ends = _ends(sessions)
         draft = Draft(list(sessions.transcripts))
@@ -85,13 +101,12 @@ class Own:
                 draft.answers.append((asked.question_id, asked.answer))
         protocol = f"workspace={self.workspace} format={self.format}{sessions.protocol(self.copies)}"
         judged = (f"{query} {message}" for query, message, _ in draft.qrels)
-        questions = [one.question for one in located]
         return draft.dataset(
             self.card.name,
             protocol,
             text_digest(*sessions.sha256s, file.sha256, protocol, *judged),
-            (*sessions.notes, *_notes(file, located), *_overlap(located, sessions.transcripts)),
-            generated=_generated(questions),
+            (*sessions.notes, *_notes(file, located, sessions.transcripts)),
+            generated=", ".join(made) + (f"; {n_asked} asked by people" if n_asked else "") if made else None,
             generated_by_query={one.question_id: one.generated for one in questions if one.generated},
         )
 
@@ -102,15 +117,11 @@ class Own:
 
     def sessions(self) -> Sessions:
         """The sessions in their workspaces."""
-        return read_workspaces(self.paths, self.format, self.strict, self.workspace, self.card.name, self.copies)
+        return read_sessions(self.paths, self.format, self.strict, self.workspace, self.card.name, self.copies)
 
-    def located(
-        self, file: QuestionsFile, sessions: Sessions
-    ) -> tuple[tuple[LocatedQuestion, ...], tuple[Unresolved, ...]]:
+    def located(self, file: QuestionsFile, sessions: Sessions) -> tuple[list[LocatedQuestion], list[Unresolved]]:
         """The questions whose evidence was found, and those whose evidence was not."""
-        store = None if self.store is None else local(self.store)
-        found = locate(file, sessions, self.similarity, store)
-        return found.questions, found.unresolved
+        return locate(file, sessions, self.similarity, None if self.store is None else local(self.store))
 
 
 def problems_of(file: QuestionsFile, unresolved: Sequence[Unresolved]) -> list[Problem]:
@@ -132,24 +143,14 @@ def _ends(sessions: Sessions) -> dict[str, datetime]:
     return ends
 
 
-def _generated(questions: Sequence[Question]) -> str | None:
-    made = sorted({one.generated for one in questions if one.generated is not None})
-    asked = sum(one.generated is None for one in questions)
-    return None if not made else ", ".join(made) + (f"; {asked} asked by people" if asked else "")
-
-
-def _overlap(located: Sequence[LocatedQuestion], sessions: Sequence[Transcript]) -> list[str]:
-    """How many of their words the questions share with their evidence, where that can be said."""
-    texts = {message.message_id: message.content for one in sessions for message in one.messages}
-    found = (overlap(one.question.question, [texts[name] for name in one.message_ids]) for one in located)
-    shares = [share for share in found if share is not None]
-    mean = sum(shares) / len(shares) if shares else None
-    return [] if mean is None else [f"questions share {mean:.2f} {OF_OVERLAP}"]
-
-
-def _notes(file: QuestionsFile, located: Sequence[LocatedQuestion]) -> list[str]:
+def _notes(file: QuestionsFile, located: Sequence[LocatedQuestion], sessions: Sequence[Transcript]) -> list[str]:
     alike = sum(any("like" in each.how for each in one.located) for one in located)
     notes = [f"questions: {file.path.name}, sha256 {file.sha256}"]
     if alike:
         notes.append(f"{alike} questions quote words that are not the same; `lcm questions check` shows them")
-    return notes + unused_keys(file)
+    notes += unused_keys(file)
+    texts = {message.message_id: message.content for one in sessions for message in one.messages}
+    found = (overlap(one.question.question, [texts[name] for name in one.message_ids]) for one in located)
+    if shares := [share for share in found if share is not None]:
+        notes.append(f"questions share {sum(shares) / len(shares):.2f} {OF_OVERLAP}")
+    return notes

@@ -8,7 +8,6 @@ PersonaMem v1 is published in two forms:
   Where in its context a question is asked is lost.
 """
 
-import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,19 +15,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eval.dataset.card import Card, dataset_digest, read_card
+from eval.dataset.card import Card, read_card
 from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
 from eval.dataset.files import (
-    Published,
+    PublishedFile,
     Record,
     any_of,
-    check_part,
     csv_rows,
     csv_table,
     json_lines,
     json_records,
-    notes_of,
-    part_words,
     whole_number,
 )
 from lcm.clock import EPOCH
@@ -65,9 +61,7 @@ class _Turn:
     session: str
     """`<context>_<n>`, the n-th session."""
     index: int
-    """Within its session."""
     native: Mapping[str, Any]
-    """As recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +80,7 @@ class _Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Personamem(Published):
+class Personamem(PublishedFile):
     """20 personas in 37 contexts with 589 questions as published (32k), 12 in 22 with 365 in the development part.
 
     Times: none recorded. A published question is asked after the message that it names, and hears no more of its
@@ -100,12 +94,13 @@ class Personamem(Published):
         asked = self.find(QUESTIONS)
         beside = self.identified(_contexts_beside(asked.path))
         contexts = _contexts(asked.path, beside.path)
-        check_part(self.only, contexts, beside.path.name)
+        self.check_part(contexts, beside.path.name)
         is_dated, draft, known = TABLE.is_held_by(asked.path), Draft(), set[str]()
         doubled = "wrong options say word for word what the correct one says"
         beyond = "questions are asked after more messages than their context has"
         draft.counts.update({doubled: 0, beyond: 0})
-        for question in _asked(asked.path):
+        rows = map(_published, csv_rows(asked.path, _COLUMNS)) if is_dated else map(_repackaged, json_lines(asked.path))
+        for question in rows:
             if question.context not in contexts:
                 raise question.place.wrong("shared_context_id", f"{question.context!r} is no context")
             if question.question_id in known:
@@ -113,7 +108,9 @@ class Personamem(Published):
             known.add(question.question_id)
             if self.takes(question.context):
                 heard = len(contexts[question.context])
-                draft.queries.append(_query(question, heard))
+                end, place = question.end, question.context
+                asked_at = ASKED_AT if end is None else EPOCH + (min(end, heard) - 1) * BETWEEN_MESSAGES
+                draft.queries.append(Query(question.question_id, question.text, asked_at, place, question.category))
                 draft.options += [(question.question_id, *option) for option in question.options]
                 (correct,) = (words for _, words, is_correct in question.options if is_correct)
                 draft.counts[doubled] += [words for _, words, _ in question.options].count(correct) - 1
@@ -121,15 +118,8 @@ class Personamem(Published):
         draft.transcripts += [
             _transcript(context, turns, is_dated) for context, turns in contexts.items() if self.takes(context)
         ]
-        protocol = f"options=4 context={'until_asked' if is_dated else 'whole'}{part_words(self.only)}"
-        return draft.dataset(
-            "personamem", protocol, dataset_digest([beside.pin, asked.pin], protocol), notes_of(asked, beside)
-        )
-
-
-def _query(question: _Question, heard: int) -> Query:
-    asked_at = ASKED_AT if question.end is None else EPOCH + (min(question.end, heard) - 1) * BETWEEN_MESSAGES
-    return Query(question.question_id, question.text, asked_at, question.context, question.category)
+        protocol = f"options=4 context={'until_asked' if is_dated else 'whole'}"
+        return self.dataset(draft, protocol, [asked, beside], pins=[beside.pin, asked.pin])
 
 
 def _transcript(context: str, turns: Sequence[_Turn], is_dated: bool) -> Transcript:
@@ -150,11 +140,7 @@ def _transcript(context: str, turns: Sequence[_Turn], is_dated: bool) -> Transcr
 
 
 def _contexts_beside(questions: Path) -> Path:
-    """The file of contexts that lies beside a file of questions.
-
-    Raises:
-        DatasetError: if it does not.
-    """
+    """The file of contexts that lies beside a file of questions."""
     name = questions.name
     if TABLE.is_held_by(questions):
         path = questions.with_name(name.replace("questions", "shared_contexts").replace(".csv", ".jsonl"))
@@ -180,14 +166,6 @@ def _contexts(questions: Path, contexts: Path) -> dict[str, list[_Turn]]:
     return found
 
 
-def _asked(path: Path) -> Iterator[_Question]:
-    """The questions in order."""
-    if TABLE.is_held_by(path):
-        yield from map(_published, csv_rows(path, _COLUMNS))
-    else:
-        yield from map(_repackaged, json_lines(path))
-
-
 def _turns(context: str, record: Record) -> Iterator[_Turn]:
     """A turn of the system begins a session."""
     number, index = -1, 0
@@ -209,12 +187,7 @@ def _document(record: Record) -> Iterator[_Turn]:
 
 
 def _published(row: Record) -> _Question:
-    text = row.get("all_options", str)
-    try:
-        offered = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as err:
-        raise row.wrong("all_options", f"is no Python list ({err})") from err
-    written = Record(row.place, {"all_options": offered}).texts("all_options")
+    written = Record(row.place, {"all_options": row.literal("all_options", "list")}).texts("all_options")
     correct = _LETTER.fullmatch(row.get("correct_answer", str).strip())
     if correct is None:
         raise row.wrong("correct_answer", f"must be a letter as (c), got {row.fields['correct_answer']!r}")

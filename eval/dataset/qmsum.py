@@ -6,18 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Literal
 
-from eval.dataset.card import Card, dataset_digest, read_card
-from eval.dataset.dataset import Dataset, Draft, opaque_id, text_message
-from eval.dataset.files import (
-    Published,
-    Record,
-    check_part,
-    json_lines,
-    json_records,
-    notes_of,
-    part_words,
-    whole_number,
-)
+from eval.dataset.card import Card, read_card
+from eval.dataset.dataset import Dataset, Draft, one_session
+from eval.dataset.files import PublishedFile, Record, json_lines, json_records, whole_number
 from lcm.checks import check_choice
 from lcm.clock import EPOCH
 from lcm.records.conversation import Transcript
@@ -27,13 +18,14 @@ ASKED_AT = EPOCH + timedelta(days=1)
 """No meeting has a time, so its turns date from the epoch; every question is asked the day after."""
 _MARK = re.compile(r"\{[a-z]+\}")
 
-MEETINGS = json_records("lines", ("topic_list", "general_query_list", "specific_query_list", "meeting_transcripts"), ())
+_TURNS = "meeting_transcripts"
+MEETINGS = json_records("lines", ("topic_list", "general_query_list", "specific_query_list", _TURNS), ())
 
 Marks = Literal["strip", "keep"]
 
 
 @dataclass(frozen=True, slots=True)
-class Qmsum(Published):
+class Qmsum(PublishedFile):
     """35 meetings of the validation or the test set, 162 of the training set; questions, each with a reference summary.
 
     Times: none recorded. Judged unit: the turn. Questions of the category `general` ask for the whole meeting and have
@@ -47,13 +39,13 @@ class Qmsum(Published):
     card: ClassVar[Card] = read_card("qmsum")
 
     def __post_init__(self) -> None:
-        Published.__post_init__(self)
+        PublishedFile.__post_init__(self)
         check_choice(self, marks=Marks)
 
     def load(self) -> Dataset:
         found = self.find(MEETINGS)
         records = {f"meeting-{n}": record for n, record in enumerate(json_lines(found.path))}
-        check_part(self.only, records, found.path.name)
+        self.check_part(records, found.path.name)
         draft, unknown = Draft(), 0
         for meeting, record in records.items():
             if not self.takes(meeting):
@@ -73,23 +65,12 @@ class Qmsum(Published):
         of_judged = f"turns have no words; {unfound} of {len(draft.qrels)} judgements name one of them"
         beyond = "spans go beyond their meeting: what is beyond it is left out"
         draft.counts.update({of_judged: len(wordless), beyond: unknown})
-        protocol = f"marks={self.marks} unit=turn{part_words(self.only)}"
-        return draft.dataset("qmsum", protocol, dataset_digest([found.pin], protocol), notes_of(found))
+        return self.dataset(draft, f"marks={self.marks} unit=turn", [found])
 
-    def _transcript(self, record: Record, workspace_id: str) -> Transcript:
-        session_id = opaque_id("qmsum", workspace_id, "session")
-        messages = tuple(
-            text_message(
-                opaque_id("qmsum", workspace_id, str(index)),
-                session_id,
-                self._content(turn.get("content", str)),
-                turn.fields,
-                text=turn.get("content", str),
-                author=turn.get("speaker", str),
-            )
-            for index, turn in enumerate(record.each("meeting_transcripts"))
-        )
-        return Transcript(opaque_id("qmsum", workspace_id), messages, workspace_id)
+    def _transcript(self, record: Record, meeting: str) -> Transcript:
+        turns = [(turn.get("speaker", str), turn.get("content", str), turn) for turn in record.each(_TURNS)]
+        said = ((speaker, self._content(text), text, turn.fields) for speaker, text, turn in turns)
+        return one_session("qmsum", meeting, said)
 
     def _content(self, text: str) -> str:
         return " ".join(_MARK.sub(" ", text).split()) if self.marks == "strip" else text

@@ -9,7 +9,7 @@ from eval.dataset.card import Card, dataset_digest, folder, read_card, read_pinn
 from eval.dataset.dataset import Dataset, Draft, opaque_id
 from eval.questions.question import UNANSWERABLE
 from lcm.clock import parse_instant
-from lcm.records.conversation import Transcript
+from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
 from lcm.transcript.chat import ChatReader
 from lcm.transcript.openclaw import OpenClawReader
@@ -70,19 +70,11 @@ def bundled_directory(name: str = "sample") -> Path:
     return installed if installed.is_dir() else here.parent.parent / "data" / name
 
 
-def _opaque(transcript: Transcript, dataset: str, name: str) -> tuple[Transcript, dict[str, str]]:
+def _opaque(transcript: Transcript, *names: str) -> tuple[Transcript, dict[str, str]]:
     """The transcript under opaque ids, and native message id -> opaque message id."""
-    prefix = f"{transcript.conversation_id}:"
-    ids = {
-        message.message_id.removeprefix(prefix): opaque_id(dataset, name, message.message_id)
-        for message in transcript.messages
-    }
-    messages = tuple(
-        replace(
-            message,
-            message_id=ids[message.message_id.removeprefix(prefix)],
-            session_id=opaque_id(dataset, name, "session", message.session_id),
-        )
-        for message in transcript.messages
-    )
-    return replace(transcript, conversation_id=opaque_id(dataset, name), messages=messages), ids
+    messages, ids = list[Message](), dict[str, str]()
+    for one in transcript.messages:
+        native = one.message_id.removeprefix(f"{transcript.conversation_id}:")
+        ids[native], session_id = opaque_id(*names, one.message_id), opaque_id(*names, "session", one.session_id)
+        messages.append(replace(one, message_id=ids[native], session_id=session_id))
+    return replace(transcript, conversation_id=opaque_id(*names), messages=tuple(messages)), ids

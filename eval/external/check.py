@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from eval.dataset.dataset import QRELS_SCHEMA, Dataset
-from eval.external.reading import RecordedAnswers, read_log
+from eval.external.reading import LogReading, RecordedAnswers
 from eval.external.session import NOT_RUN, Told, Transport, is_fault, played
 from lcm.records.conversation import Message, Transcript
 from lcm.records.query import Query
@@ -48,7 +48,6 @@ class Line(NamedTuple):
     what: str
     told: str
     took_ms: float | None = None
-    """On average, of the calls that it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +63,7 @@ class Checked:
 def checked(transport: Transport, settings: Mapping[str, Any], similarity: float) -> Checked:
     """Play a short talk to a memory, and a message of another workspace to one that is new.
 
-    Args:
-        transport: how it is reached.
-        settings: its own, which it is told with `reset`.
-        similarity: from which a stretch of a text nearly repeats a message.
-    Raises:
-        LcmError: if the user has not allowed it, or it names nothing that could answer.
+    From the similarity on a stretch of a text nearly repeats a message.
     """
     dataset = _dataset()
     (told, talk, log), (_, other, rest) = (
@@ -79,7 +73,10 @@ def checked(transport: Transport, settings: Mapping[str, Any], similarity: float
     faults = [f"{row['call']} {row['detail']}" for row in failed]
     if not talk.brought["source_message_ids"].list.len().sum():
         faults.append("no answer is of anything that was said")
-    return Checked(told, [*_lines(told, talk, log), _of_another(other)], list(dict.fromkeys(faults)))
+    foreign, is_answered = int(other.asked["foreign"].sum()), other.asked["fault"].null_count() > 0
+    known = f"still knows {foreign} texts of the first: it is not emptied" if foreign else "knows nothing of the first"
+    last = Line("next workspace", known if is_answered else "gave no answer")
+    return Checked(told, [*_lines(told, talk, log), last], list(dict.fromkeys(faults)))
 
 
 def _played(
@@ -92,8 +89,8 @@ def _played(
         transport, workspace, transcripts, queries,
         k=K, add_messages=_OF_ONE, is_per_turn=False, budgets=(BUDGET_TOKENS,), settings=settings,
     )  # fmt: skip
-    answered = read_log(session.log, workspace, dataset, K, similarity, session.noise)
-    return session.told, answered, session.log.rows(named=True)
+    read = LogReading(session.log, workspace, dataset, K, similarity, session.noise)
+    return session.told, read.answered(), session.log.rows(named=True)
 
 
 def _lines(told: Told, talk: RecordedAnswers, log: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
@@ -140,14 +137,6 @@ def _of_ranks(talk: RecordedAnswers) -> str:
     }  # fmt: skip
     places = [ranks.get((f"q{i}", _id(place))) for i, (_, place) in enumerate(_ASKED)]
     return f"what answers the questions at rank {', '.join('-' if one is None else str(one) for one in places)}"
-
-
-def _of_another(other: RecordedAnswers) -> Line:
-    foreign = int(other.asked["foreign"].sum())
-    if other.asked["fault"].null_count() == 0:
-        return Line("next workspace", "gave no answer")
-    told = f"still knows {foreign} texts of the first: it is not emptied" if foreign else "knows nothing of the first"
-    return Line("next workspace", told)
 
 
 def _id(place: int) -> str:

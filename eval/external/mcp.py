@@ -30,27 +30,32 @@ NAMES = ("workspace", "settings", *_OF_MESSAGES, *_OF_QUERIES)
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool that takes something in."""
+class AnyTool:
+    """A tool of a server, with its own arguments."""
 
     name: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """The tool's own arguments, JSON: `{content}` in a text is the call's argument of that name, and a text that is
-    nothing else is that argument itself, be it a number or a list."""
-    is_each: bool = True
-    """Of `add`: a call for each message; else one for `{messages}`."""
+    """JSON: `{content}` in a text is the call's argument of that name, and a text that is nothing else is that argument
+    itself, be it a number or a list."""
 
     def __post_init__(self) -> None:
-        check_named(self.arguments)
+        for name in named(self.arguments):
+            if name not in NAMES:
+                raise ValueError(f"arguments name {{{name}}}, which no call has; choose from: {', '.join(NAMES)}")
 
 
 @dataclass(frozen=True, slots=True)
-class SearchTool:
+class Tool(AnyTool):
+    """A tool that takes something in."""
+
+    is_each: bool = True
+    """Of `add`: a call for each message; else one for `{messages}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTool(AnyTool):
     """A tool that finds something."""
 
-    name: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """As of `Tool`."""
     results: str | None = "results"
     """Where the list of results stands in the structured content, or in the JSON of the text: keys with dots between,
     empty for the whole; null: each text block is a result."""
@@ -62,18 +67,9 @@ class SearchTool:
     source_ids: str | None = None
     """Where it names the messages that it is of: a text, or a list."""
 
-    def __post_init__(self) -> None:
-        check_named(self.arguments)
-
     def found(self, texts: Sequence[str], structured: Any) -> list[dict[str, Any]]:
-        """The results as a reply to `search` has them.
-
-        Args:
-            texts: of the text blocks.
-            structured: the structured content, None where there is none.
-        Raises:
-            FaultError: if what the tool said holds no such results.
-        """
+        """The results as a reply to `search` has them, from text blocks and the structured content if there is some;
+        FaultError where these hold none."""
         if self.results is None:
             parts = [one for text in texts for one in (text.split(self.separator) if self.separator else [text])]
             return [{"text": one.strip()} for one in parts if one.strip()]
@@ -109,17 +105,6 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 def named(template: Any) -> list[str]:
     """What arguments name in braces."""
     return _NAME.findall(json.dumps(template, default=str))
-
-
-def check_named(template: Any) -> None:
-    """Refuse arguments that name what no call has.
-
-    Raises:
-        ValueError: naming it, with what there is.
-    """
-    for name in named(template):
-        if name not in NAMES:
-            raise ValueError(f"arguments name {{{name}}}, which no call has; choose from: {', '.join(NAMES)}")
 
 
 def at(node: Any, path: str) -> Any:
@@ -252,7 +237,7 @@ class McpConnection:
         about = self._client.server_info
         return {"name": about.name if about else "", "version": about.version if about else ""}
 
-    def _called(self, tool: Tool | SearchTool, values: Mapping[str, Any]) -> tuple[list[str], Any]:
+    def _called(self, tool: AnyTool, values: Mapping[str, Any]) -> tuple[list[str], Any]:
         """The text blocks and the structured content that a tool gives."""
         limit_s = self._settings.timeout_s
         reply = self._within(

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,6 @@ _LONGEST_OF_ERRORS = 2000
 _MOST_NOISE = 1000
 """Lines that are no reply, before a process is taken to write nothing else."""
 _SHOWN = 80
-"""Characters of a line that is quoted."""
 _END_S = 2.0
 """How long a process may take to end once nothing more will come."""
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SYSTEMROOT")
@@ -88,11 +87,7 @@ class PythonObject(Limits):
 
 
 def allowed_command(asked: Sequence[str | Mapping[str, Any]]) -> tuple[str, ...]:
-    """The words of a command that the user has named, and of which there is a program.
-
-    Raises:
-        LcmError: with the remedy.
-    """
+    """The words of a command that the user has named, and of which there is a program; else LcmError."""
     if not (command := words_of_command(asked)):
         raise LcmError(
             "external.command names no program: write external.command=[PROGRAM,ARGUMENT], as in docs/external.md"
@@ -105,11 +100,7 @@ def allowed_command(asked: Sequence[str | Mapping[str, Any]]) -> tuple[str, ...]
 
 
 def given(names: Sequence[str]) -> Mapping[str, str]:
-    """The variables of these names that are set.
-
-    Raises:
-        LcmError: if one holds a key that the user has not allowed to be read.
-    """
+    """The variables of these names that are set; LcmError where one holds a key that nobody allowed to be read."""
     for name in names:
         if why := refused_variable(name):
             raise LcmError(f"external.environment: {why}")
@@ -124,12 +115,8 @@ class LineProcess:
     """
 
     def __init__(self, command: Sequence[str], variables: Mapping[str, str], limits: Limits) -> None:
-        """Start the process, in a session of its own, with a home that is removed with it.
-
-        Args:
-            command: its program and arguments; no shell reads them.
-            variables: of the environment, besides those that every program needs.
-        """
+        """Start the process, in a session of its own, with a home that is removed with it; no shell reads the command,
+        and it is given no more of the environment than the variables and what every program needs."""
         self.noise = 0
         self._limits, self._number = limits, 0
         self._fault: FaultError | None = None
@@ -194,10 +181,13 @@ class LineProcess:
                 raise _end("crashed", self._end_told())
             if len(line) > self._limits.most_bytes:
                 raise _end("reply too large", f"more than {self._limits.most_bytes:,} bytes")
-            reply = _json_map(line)
-            if reply is not None and reply.get("id") == self._number:
+            try:
+                reply = json.loads(line)
+            except (ValueError, RecursionError):
+                reply = None
+            if isinstance(reply, dict) and reply.get("id") == self._number:
                 return reply
-            if reply is not None and "results" in reply and "id" not in reply:
+            if isinstance(reply, dict) and "results" in reply and "id" not in reply:
                 told = f"a reply without the id of its call, {self._number}: {_shown(line)}"
                 raise FaultError("wrong reply", told, is_end=False)
             noise, self.noise = noise + 1, self.noise + 1
@@ -250,28 +240,18 @@ def end_leftover(home: str) -> None:
 
     A process that began a session of its own is in no group that could be ended.
     """
+    wanted = {f"{name}={home}".encode() for name in ("HOME", "TMPDIR")}
     for _ in range(_ROUNDS):
-        if not (found := list(_living_in(home))):
-            return
+        found = list[int]()
+        for place in _PROCESSES.glob("[0-9]*"):
+            with suppress(OSError):
+                if wanted & set((place / "environ").read_bytes().split(b"\0")) and place.name != str(os.getpid()):
+                    found.append(int(place.name))
         for number in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(number, signal.SIGKILL)
-
-
-def _living_in(home: str) -> Iterator[int]:
-    wanted = {f"{name}={home}".encode() for name in ("HOME", "TMPDIR")}
-    for place in _PROCESSES.glob("[0-9]*"):
-        with suppress(OSError):
-            if wanted & set((place / "environ").read_bytes().split(b"\0")) and place.name != str(os.getpid()):
-                yield int(place.name)
-
-
-def _json_map(line: bytes) -> Mapping[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        if not found:
+            return
 
 
 def _shown(line: bytes) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 
 from eval.cache.stage_cache import Fingerprint, FrameCache, Made, StageCache, Unidentified, content_of, digest
 from eval.dataset.dataset import Dataset
-from eval.external.reading import read_log
+from eval.external.reading import LogReading
 from eval.external.session import Told, Transport, asked_of_itself, played
 from lcm.checks import check_range
 from lcm.errors import LcmError
@@ -64,7 +64,6 @@ class External:
     """
 
     transport: Transport
-    """How it is reached."""
     k: int = 20
     """Texts that a query asks for."""
     revision: str = ""
@@ -96,12 +95,8 @@ class External:
     ) -> System:
         """The system whose ranking and contexts are what the memory gave in one workspace: asked now, or found again.
 
-        What was disturbed by a fault is not kept, and is asked again the next time.
-
-        Args:
-            is_per_turn: whether messages are added, and compaction asked for, turn by turn.
-            budgets: of the contexts that will be read.
-            cache: where logs are kept.
+        What was disturbed by a fault is not kept, and is asked again the next time. Messages are added, and compaction
+        asked for, turn by turn or not; contexts are asked for under the budgets that will be read.
         """
         transcripts = [one for one in dataset.transcripts if one.workspace_id == workspace]
         queries = [one for one in dataset.queries if one.workspace_id == workspace]
@@ -119,8 +114,9 @@ class External:
             )  # fmt: skip
             return session.log, session.noise
 
-        log, noise = FrameCache(cache).frame("external", key, make, is_kept=_is_undisturbed)
-        answered = read_log(log, workspace, dataset, self.k, self.similarity, noise)
+        cached = FrameCache(cache).frame("external", key, make, is_kept=lambda log: log["fault"].is_null().all())
+        log, noise = cached
+        answered = LogReading(log, workspace, dataset, self.k, self.similarity, noise).answered()
         return replace(system, ranking=answered, assembly=RecordedContexts(answered.contexts))
 
     def told(self, cache: StageCache) -> Told:
@@ -152,7 +148,3 @@ def _variable(name: str) -> list[str]:
     if value is None:
         return []
     return [value, *(content_of(value) if os.path.isfile(value) else ())]  # noqa: PTH113 - which takes any text
-
-
-def _is_undisturbed(log: pl.DataFrame) -> bool:
-    return log["fault"].null_count() == len(log)

@@ -68,7 +68,6 @@ class _Said:
     place: int
     message_id: str
     words: str
-    """Folded."""
 
 
 class Aligner:
@@ -77,12 +76,8 @@ class Aligner:
     def __init__(
         self, said: Sequence[tuple[str, str, str | None]], foreign: Collection[str], similarity: float
     ) -> None:
-        """
-        Args:
-            said: id, words and author of every message, in the order of adding.
-            foreign: what was said in other workspaces.
-            similarity: in [0, 1], from which a stretch nearly repeats a message.
-        """
+        """Take id, words and author of every message, in the order of adding; what was said in other workspaces; and
+        from which similarity, in [0, 1], a stretch nearly repeats a message."""
         self._similarity = 100 * similarity
         self._foreign = foreign
         self._all = [_Said(place, name, folded(words)) for place, (name, words, _) in enumerate(said)]
@@ -102,12 +97,7 @@ class Aligner:
         self._kept: dict[tuple[str, tuple[str, ...] | None, int], Aligned] = {}
 
     def align(self, text: str, named: Sequence[str] | None, added: int) -> Aligned:
-        """
-        Args:
-            text: as the memory returned it.
-            named: ids of messages that it says the text is of; None: it does not say.
-            added: how many of the messages it had been given by then.
-        """
+        """Align a text to the first messages that were added, as far as the memory names them or their words tell."""
         key = (text, None if named is None else tuple(named), added)
         if key not in self._kept:
             self._kept[key] = self._aligned(*key)
@@ -255,7 +245,6 @@ here and, where the memory says so, by its own clock; how many texts it gave, an
 were asked for and messages added; its texts by how they came to stand for messages, as `How` has it; the budgets of its
 contexts that hold text of which none could be aligned."""
 KIND = "external"
-"""Of the documents that an external memory returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +261,6 @@ class RecordedAnswers:
     """By the words of the query, when it was asked, and the budget."""
     incidents: Mapping[str, int] = field(default_factory=dict)
     told: Told = field(default_factory=Told)
-    """What the memory says of itself."""
 
     contract = Contract(asks=())
 
@@ -303,24 +291,19 @@ class RecordedAnswers:
         return asked.join(self.answers, on="query_id", maintain_order="left_right")
 
 
-def read_log(
-    log: pl.DataFrame, workspace: str, dataset: Dataset, k: int, similarity: float, noise: Mapping[str, int]
-) -> RecordedAnswers:
-    """
-    Args:
-        log: rows of `LOG_SCHEMA`.
-        dataset: of which the workspace is one.
-        k: texts of an answer that count; those all of whose messages the asker sees are none of them.
-        similarity: from which a stretch of a text nearly repeats a message.
-        noise: what was counted while it was asked.
-    """
-    return _Reading(log, workspace, dataset, k, similarity, noise).answered()
+class LogReading:
+    """Reads the log of one workspace of a dataset."""
 
-
-class _Reading:
     def __init__(
         self, log: pl.DataFrame, workspace: str, dataset: Dataset, k: int, similarity: float, noise: Mapping[str, int]
     ) -> None:
+        """Take a log, rows of `LOG_SCHEMA`.
+
+        Args:
+            k: texts of an answer that count; those all of whose messages the asker sees are none of them.
+            similarity: from which a stretch of a text nearly repeats a message.
+            noise: what was counted while it was asked.
+        """
         self._rows = log.rows(named=True)
         self._workspace, self._k, self._incidents = workspace, k, Counter(noise)
         self._queries = {query.query_id: query for query in dataset.queries if query.workspace_id == workspace}
@@ -355,29 +338,22 @@ class _Reading:
                 asked_for = self._k + len(self._queries[row["query_id"]].shown_message_ids)
                 given = {"given": len(row["texts"] or ()), "could_give": min(asked_for, row["added"])}
                 asked.append({name: row[name] for name in _OF_LOG} | given | {how: counts[how] for how in HOW})
-                ids = [self._document(text, aligned, row) for text, _, aligned in told]
-                answers += [
-                    (row["query_id"], document_id, rank, score)
-                    for rank, (document_id, (_, score, _)) in enumerate(zip(ids, told, strict=True), start=1)
-                ]
+                for rank, (text, score, aligned) in enumerate(told, start=1):
+                    answers.append((row["query_id"], self._document(text, aligned), rank, score))
             elif row["call"] == "context" and row["fault"] is None:
                 query = self._queries[row["query_id"]]
                 contexts[query.text, query.asked_at, row["budget_tokens"]] = self._context(row)
         asked = [one | {"unjudged_budgets": self._unjudged.get(one["query_id"], [])} for one in asked]
-        documents = pl.DataFrame(list(self._documents.values()), schema=DOCUMENT_SCHEMA, orient="row")
+        reset = (row["texts"] for row in self._rows if row["call"] == "reset" and row["texts"])
+        name, version, *notes = next(reset, ("", ""))
         return RecordedAnswers(
             pl.DataFrame(answers, schema=ANSWERS_SCHEMA, orient="row"),
-            documents,
+            pl.DataFrame(list(self._documents.values()), schema=DOCUMENT_SCHEMA, orient="row"),
             pl.DataFrame(asked, schema=ASKED_SCHEMA, orient="row"),
             contexts,
             self._incidents,
-            self._told(),
+            Told(name, version, notes=tuple(notes)),
         )
-
-    def _told(self) -> Told:
-        reset = (row["texts"] for row in self._rows if row["call"] == "reset" and row["texts"])
-        name, version, *notes = next(reset, ("", ""))
-        return Told(name, version, notes=tuple(notes))
 
     def _unseen(self, row: Mapping[str, Any]) -> Iterator[tuple[str, float | None, Aligned]]:
         """The texts of an answer without what the asker sees already."""
@@ -401,7 +377,7 @@ class _Reading:
             self._incidents.update({f"external: {name}": n for name, n in _wrong(aligned, ids).items() if n})
             yield text, score, aligned
 
-    def _document(self, text: str, aligned: Aligned, row: Mapping[str, Any]) -> str:
+    def _document(self, text: str, aligned: Aligned) -> str:
         name = opaque_id(self._workspace, text, *aligned.message_ids)
         if name not in self._documents:
             places = [self._sessions[one] for one in aligned.message_ids]
@@ -420,13 +396,11 @@ class _Reading:
     def _context(self, row: Mapping[str, Any]) -> Context:
         """What came back, as far as the budget goes."""
         budget: int = row["budget_tokens"]
-        shown = within((Excerpt(text) for text in row["texts"]), budget, REPORT_TOKENS)
-        if [one.text for one in shown] != [text for text in row["texts"] if text.strip()]:
-            self._incidents["external: contexts above their budget"] += 1
-        whole = [text for text in row["texts"] if text.strip()]
-        ids = [one for text, one in zip(row["texts"], row["source_ids"], strict=True) if text.strip()]
+        told = [pair for pair in zip(row["texts"], row["source_ids"], strict=True) if pair[0].strip()]
+        shown = within((Excerpt(text) for text, _ in told), budget, REPORT_TOKENS)
+        self._incidents["external: contexts above their budget"] += [one.text for one in shown] != [t for t, _ in told]
         items, ways = [], set[How]()
-        for excerpt, text, named in zip(shown, whole, ids, strict=False):
+        for excerpt, (text, named) in zip(shown, told, strict=False):
             is_cut = len(excerpt.text) < len(text)
             aligned = self._aligner.align(excerpt.text, None if is_cut else named, row["added"])
             ways.add(aligned.how)

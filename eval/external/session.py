@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import polars as pl
 
-from eval.replay.workspace_replay import queries_by_extent, turns
+from eval.replay.workspace_replay import growth, turns
 from lcm.checks import check_range
 from lcm.encoding import printable, well_formed
 from lcm.errors import LcmError
+from lcm.protocols.contract import Contract
 from lcm.records.conversation import Message, Part, Transcript
 from lcm.records.query import Query
 from lcm.transcript.message_tokens import images_in
@@ -27,7 +28,6 @@ from lcm.writing.extraction.said import words_of
 
 CallName = Literal["reset", "add", "search", "compact", "context"]
 Offer = Literal["compact", "context"]
-"""What a memory may do besides."""
 FaultKind = Literal["timed out", "crashed", "error", "wrong reply", "reply too large"]
 NOT_RUN = "not run"
 """The fault of what came after the end of its session."""
@@ -94,6 +94,22 @@ class Transport(Protocol):
             LcmError: if the user has not allowed it, or it names nothing that could answer.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoExternal:
+    """No external memory: nothing is reached."""
+
+    contract = Contract(is_off=True)
+
+    @property
+    def modules(self) -> Sequence[str]:
+        return ()
+
+    def open(self) -> Connection:
+        raise LcmError(
+            "external=none reaches no memory: choose external=stdio, object, http or mcp, as in docs/external.md"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +184,7 @@ def _media(part: Part) -> Iterator[dict[str, Any]]:
 
 
 def read_told(reply: Mapping[str, Any]) -> Told:
-    """What the reply to `reset` says.
-
-    Raises:
-        FaultError: if it is no such reply.
-    """
+    """What the reply to `reset` says; FaultError where it is no such reply."""
     name, version, offers = (reply.get(key) for key in ("name", "version", "offers"))
     if offers is not None and (not isinstance(offers, list) or not set(map(str, offers)) <= {"compact", "context"}):
         raise _wrong(f"offers must be a list of compact, context, got {offers!r:.80}")
@@ -186,11 +198,7 @@ def reset_arguments(workspace: str, settings: Mapping[str, Any]) -> dict[str, An
 
 
 def read_found(reply: Mapping[str, Any]) -> list[Found]:
-    """The texts of a reply to `search` or `context`, in its order.
-
-    Raises:
-        FaultError: if it is no such reply.
-    """
+    """The texts of a reply to `search` or `context`, in its order; FaultError where it is no such reply."""
     results = reply.get("results")
     if not isinstance(results, list):
         raise _wrong(f"results must be a list, got {results!r:.80}")
@@ -251,19 +259,20 @@ def _wrong(detail: str) -> FaultError:
     return FaultError("wrong reply", detail, is_end=False)
 
 
+_TEXT, _WHOLE, _NUMBER = pl.String(), pl.Int64(), pl.Float64()
 LOG_SCHEMA: dict[str, pl.DataType] = {
-    "call": pl.String(),
-    "query_id": pl.String(),
-    "budget_tokens": pl.Int64(),
-    "added": pl.Int64(),
-    "texts": pl.List(pl.String()),
-    "scores": pl.List(pl.Float64()),
-    "source_ids": pl.List(pl.List(pl.String())),
-    "surplus": pl.Int64(),
-    "fault": pl.String(),
-    "detail": pl.String(),
-    "round_trip_ms": pl.Float64(),
-    "took_ms": pl.Float64(),
+    "call": _TEXT,
+    "query_id": _TEXT,
+    "budget_tokens": _WHOLE,
+    "added": _WHOLE,
+    "texts": pl.List(_TEXT),
+    "scores": pl.List(_NUMBER),
+    "source_ids": pl.List(pl.List(_TEXT)),
+    "surplus": _WHOLE,
+    "fault": _TEXT,
+    "detail": _TEXT,
+    "round_trip_ms": _NUMBER,
+    "took_ms": _NUMBER,
 }
 """A row a call: `added` messages had been added before it; of `search` and `context` what came back, `surplus` more
 texts than were asked for and are left out, or the `fault` that came instead, in words `detail`; `source_ids` is null
@@ -303,13 +312,11 @@ class Session:
         if (reply := self._called("reset", reset_arguments(workspace, self.settings), is_needed=True)) is not None:
             self.told = self._read(read_told, reply, is_needed=True) or Told()
             self.rows[-1]["texts"] = [self.told.name, self.told.version, *self.told.notes]
-        before = (0,) * len(transcripts)
-        for known, asked in queries_by_extent(transcripts, queries).items():
-            for transcript, n, first in zip(transcripts, known, before, strict=True):
-                self._add(transcript.conversation_id, transcript.messages[first:n])
-            if known != before and not self.is_per_turn:
+        for grown, asked in growth(transcripts, queries):
+            for transcript, known in grown:
+                self._add(transcript.conversation_id, transcript.messages[known:])
+            if grown and not self.is_per_turn:
                 self._compact()
-            before = known
             for query in asked:
                 self._search(query)
             for query in asked if "context" in self.told.offers else ():
@@ -317,21 +324,16 @@ class Session:
                     self._context(query, budget)
 
     def _add(self, conversation_id: str, messages: Sequence[Message]) -> None:
-        if not self.is_per_turn:
-            self._add_together(conversation_id, messages)
-            return
-        for turn in turns(messages):
-            self._add_together(conversation_id, turn)
-            self._compact()
-
-    def _add_together(self, conversation_id: str, messages: Sequence[Message]) -> None:
-        told = [one for message in messages if (one := message_told(message, conversation_id)) is not None]
-        for first in range(0, len(told), self.add_messages):
-            part = told[first : first + self.add_messages]
-            self._called("add", {"messages": part}, is_needed=True)
-            if not self.ended_by:
-                self.rows[-1]["texts"] = [one["id"] for one in part]
-                self.added += len(part)
+        for together in turns(messages) if self.is_per_turn else [messages]:
+            told = [one for message in together if (one := message_told(message, conversation_id)) is not None]
+            for first in range(0, len(told), self.add_messages):
+                part = told[first : first + self.add_messages]
+                self._called("add", {"messages": part}, is_needed=True)
+                if not self.ended_by:
+                    self.rows[-1]["texts"] = [one["id"] for one in part]
+                    self.added += len(part)
+            if self.is_per_turn:
+                self._compact()
 
     def _compact(self) -> None:
         if "compact" not in self.told.offers:
@@ -343,31 +345,33 @@ class Session:
 
     def _search(self, query: Query) -> None:
         k = self.k + len(query.shown_message_ids)  # what its asker sees is dropped from the answer
-        asked = {
-            "query": query.text,
-            "k": k,
-            "asked_at": query.asked_at.isoformat(),
-            "scopes": None if query.scopes is None else list(query.scopes),
-        }
-        reply = self._called("search", asked, query_id=query.query_id)
-        if reply is None or (found := self._read(read_found, reply)) is None:
-            return
-        self._note(found[:k], reply, surplus=max(0, len(found) - k))
+        scopes = None if query.scopes is None else list(query.scopes)
+        self._ask("search", query, {"query": query.text, "k": k, "scopes": scopes}, k)
 
     def _context(self, query: Query, budget_tokens: int) -> None:
-        asked = {"budget_tokens": budget_tokens, "query": query.text, "asked_at": query.asked_at.isoformat()}
-        reply = self._called("context", asked, query_id=query.query_id, budget_tokens=budget_tokens)
-        if reply is not None and (found := self._read(read_found, reply)) is not None:
-            self._note(found, reply, surplus=0)
+        asked = {"query": query.text, "budget_tokens": budget_tokens}
+        self._ask("context", query, asked, None, budget_tokens=budget_tokens)
+
+    def _ask(self, name: CallName, query: Query, asked: Mapping[str, Any], most: int | None, **about: Any) -> None:
+        """Note the texts that a query is answered with, as far as they were asked for."""
+        asked = {**asked, "asked_at": query.asked_at.isoformat()}
+        reply = self._called(name, asked, query_id=query.query_id, **about)
+        if reply is None or (found := self._read(read_found, reply)) is None:
+            return
+        kept: Sequence[Found] = found[:most]
+        self.rows[-1] |= {
+            "texts": [one.text for one in kept],
+            "scores": [one.score for one in kept],
+            "source_ids": [None if one.source_ids is None else list(one.source_ids) for one in kept],
+            "surplus": len(found) - len(kept),
+            "took_ms": read_took_ms(reply),
+        }
 
     def _called(
         self, name: CallName, arguments: Mapping[str, Any], *, is_needed: bool = False, **about: Any
     ) -> Mapping[str, Any] | None:
-        """The reply to a call, which has a row from now on; None where there is none.
-
-        Args:
-            is_needed: whether nothing that comes after can be measured without it.
-        """
+        """The reply to a call, which has a row from now on; None where there is none. What `is_needed` ends the session
+        where it fails: nothing that comes after can be measured without it."""
         self.rows.append({"call": name, "added": self.added, **about})
         if self.ended_by:
             self.rows[-1] |= {"fault": NOT_RUN, "detail": self.ended_by}
@@ -392,15 +396,6 @@ class Session:
         self.rows[-1] |= {"fault": fault.kind, "detail": str(fault)}
         if fault.is_end or is_needed:
             self.ended_by = f"{self.rows[-1]['call']} {fault}"
-
-    def _note(self, found: Sequence[Found], reply: Mapping[str, Any], surplus: int) -> None:
-        self.rows[-1] |= {
-            "texts": [one.text for one in found],
-            "scores": [one.score for one in found],
-            "source_ids": [None if one.source_ids is None else list(one.source_ids) for one in found],
-            "surplus": surplus,
-            "took_ms": read_took_ms(reply),
-        }
 
 
 def played(

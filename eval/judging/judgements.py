@@ -44,7 +44,6 @@ State = Literal["judged", "skipped", "withdrawn"]
 GRADES = {"relevant": 2, "partly": 1, "not": 0}
 """What a judge may say, and the relevance that it stands for."""
 Pair = tuple[str, str]
-"""Query and document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +88,14 @@ class JudgementFile:
         self.path = folder / FILE
         content = read_whole(self.path) if self.path.exists() else b""
         whole, last = content[: content.rfind(b"\n") + 1], content[content.rfind(b"\n") + 1 :]
-        if last and _is_json(last):  # an editor left out the end of the line
-            whole = content + b"\n"
-            self._append(b"\n")
-        elif last:
-            os.truncate(self.path, len(whole))
+        if last:
+            try:
+                json.loads(last)
+            except (ValueError, RecursionError):
+                os.truncate(self.path, len(whole))
+            else:  # an editor left out the end of the line
+                whole = content + b"\n"
+                self._append(b"\n")
         self._judgements = [self._read(number, line) for number, line in enumerate(whole.splitlines(), start=1)]
 
     def add(self, judgements: Iterable[Judgement]) -> None:
@@ -135,22 +137,11 @@ class JudgementFile:
             raise LcmError(f"{self.path} line {number} is no judgement ({error}): mend it, or take it out") from error
 
 
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def qrels_of(judgements: Iterable[Judgement], kinds: Collection[Kind] = _ORDER) -> pl.DataFrame:
-    """Rows of `JUDGED_SCHEMA`, by query and document as they were first judged.
+    """Rows of `JUDGED_SCHEMA` by the judges of some kinds, by query and document as they were first judged.
 
     People count before files, and files before models; of several judges of one kind the middle one counts, and of two
     in the middle the stricter.
-
-    Args:
-        kinds: of judges that count.
     """
     said: dict[Pair, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for one in judgements:
@@ -199,7 +190,6 @@ class PoweredMean:
     weight: float
     """lambda: how much the model was listened to, in [0, 1]."""
     n: int
-    """Queries that people judged."""
     others: int
     """Queries that the model alone judged."""
 

@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from threading import Lock
 from typing import Any
 
@@ -14,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from eval.judging.session import JudgingSession
-from eval.loopback import Loopback
+from eval.loopback import Loopback, static_routes
 from lcm.errors import LcmError
 from lcm.faults import told
 
@@ -46,11 +45,7 @@ class JudgingPage(Loopback):
 
 
 def routes(of: Callable[[Request], Judging]) -> list[Route]:
-    """The page and what it asks.
-
-    Args:
-        of: the judge at work that a request is about; may raise LcmError.
-    """
+    """The page and what it asks of the judge at work that a request is about, which LcmError says there is not."""
     one_at_a_time = Lock()
 
     def answering(act: Callable[[Judging, bytes], Mapping[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
@@ -71,26 +66,18 @@ def routes(of: Callable[[Request], Judging]) -> list[Route]:
 
         return answered
 
-    acts = {"say": _say, "undo": _undo, "finish": lambda judging, _: {"told": judging.finish()}}
+    def say(judging: Judging, body: bytes) -> Mapping[str, Any]:
+        asked = json.loads(body)
+        judging.session.say(str(asked["query_id"]), str(asked["document_id"]), str(asked["grade"]))
+        return judging.session.state()
+
+    def undo(judging: Judging, _: bytes) -> Mapping[str, Any]:
+        judging.session.undo()
+        return judging.session.state()
+
+    acts = {"say": say, "undo": undo, "finish": lambda judging, _: {"told": judging.finish()}}
     return [
-        *(Route(f"/{name}", _file) for name in _FILES),
+        *static_routes("eval.judging", _FILES),
         Route("/state", answering(lambda judging, _: judging.session.state())),
         *(Route(f"/{name}", answering(act), methods=["POST"]) for name, act in acts.items()),
     ]
-
-
-async def _file(request: Request) -> Response:
-    name = request.url.path.rpartition("/")[2]
-    text = resources.files("eval.judging").joinpath("static", name or "judge.html").read_text("utf-8")
-    return Response(text, media_type=_FILES[name])
-
-
-def _say(judging: Judging, body: bytes) -> Mapping[str, Any]:
-    asked = json.loads(body)
-    judging.session.say(str(asked["query_id"]), str(asked["document_id"]), str(asked["grade"]))
-    return judging.session.state()
-
-
-def _undo(judging: Judging, _: bytes) -> Mapping[str, Any]:
-    judging.session.undo()
-    return judging.session.state()

@@ -41,24 +41,16 @@ def pooled(rankings: Iterable[pl.DataFrame], depth: int, queries: Sequence[str])
 
     Queries stand in their order, and the documents of each in one that depends on their ids alone: neither which
     ranking found a document nor at which rank shows in it, and a pool that grows keeps the order of what it held.
-
-    Args:
-        rankings: columns query_id, document_id, rank.
-        depth: how many documents of each ranking.
+    Rankings have the columns query_id, document_id, rank.
     """
     place = {query: number for number, query in enumerate(queries)}
-    found = {
-        pair
-        for ranking in rankings
-        for pair in ranking.filter(pl.col("rank") <= depth).select("query_id", "document_id").iter_rows()
-        if pair[0] in place
-    }
-    rows = sorted(found, key=lambda pair: (place[pair[0]], _shuffled(*pair)))
-    return pl.DataFrame(rows, schema=POOL_SCHEMA, orient="row")
 
+    def position(pair: tuple[str, str]) -> tuple[int, bytes]:
+        return place[pair[0]], hashlib.sha256("\x00".join(pair).encode("utf-8", "surrogatepass")).digest()
 
-def _shuffled(query_id: str, document_id: str) -> bytes:
-    return hashlib.sha256(f"{query_id}\x00{document_id}".encode("utf-8", "surrogatepass")).digest()
+    first = (one.filter(pl.col("rank") <= depth).select("query_id", "document_id").iter_rows() for one in rankings)
+    found = {pair for rows in first for pair in rows if pair[0] in place}
+    return pl.DataFrame(sorted(found, key=position), schema=POOL_SCHEMA, orient="row")
 
 
 class Places:
@@ -105,11 +97,7 @@ class JudgingSession:
     def __init__(
         self, pool: pl.DataFrame, dataset: Dataset, file: JudgementFile, judge: str, now: Callable[[], str]
     ) -> None:
-        """Begin, or go on where this judge stopped.
-
-        Args:
-            now: gives the instant of a judgement.
-        """
+        """Begin, or go on where this judge stopped; `now` gives the instant of a judgement."""
         self._queries = {query.query_id: query for query in dataset.queries}
         self._pairs: list[Pair] = list(pool.select("query_id", "document_id").iter_rows())
         self._places = Places(dataset)
@@ -131,27 +119,20 @@ class JudgingSession:
         }
 
     def say(self, query_id: str, document_id: str, grade: str) -> None:
-        """Keep a judgement: a grade, or `skip`. What this judge has judged already stays as it is.
-
-        Raises:
-            ValueError: if it is of nothing in the pool, or no grade.
-        """
+        """Keep a judgement: a grade, or `skip`. What this judge has judged already stays as it is."""
         if (query_id, document_id) not in self._pairs:
             raise ValueError("no such document in the pool")
         if grade not in (*GRADES, "skip"):
             raise ValueError(f"grade must be one of: {', '.join(GRADES)}, skip")
         if (query_id, document_id) not in self._file.of(self.judge):
             state: State = "skipped" if grade == "skip" else "judged"
-            self._add(Judgement(query_id, document_id, GRADES.get(grade), self.judge, "human", state, self._now()))
+            said = Judgement(query_id, document_id, GRADES.get(grade), self.judge, "human", state, self._now())
+            self._file.add([said])
 
     def undo(self) -> None:
         """Take back what was said last, whenever that was."""
-        mine = [pair for pair in self._file.of(self.judge) if pair in self._pairs]
-        if mine:
-            self._add(Judgement(*mine[-1], None, self.judge, "human", "withdrawn", self._now()))
-
-    def _add(self, judgement: Judgement) -> None:
-        self._file.add([judgement])
+        if mine := [pair for pair in self._file.of(self.judge) if pair in self._pairs]:
+            self._file.add([Judgement(*mine[-1], None, self.judge, "human", "withdrawn", self._now())])
 
     def _task(self, pair: Pair, said: dict[Pair, Judgement]) -> dict[str, Any]:
         query = self._queries[pair[0]]
@@ -179,11 +160,7 @@ class ModelJudge:
     def judged(
         self, pool: pl.DataFrame, dataset: Dataset, file: JudgementFile, now: Callable[[], str]
     ) -> Iterator[bool]:
-        """Judge what this judge has not judged yet, and tell of each whether there was a grade.
-
-        Raises:
-            ModelError: if the model cannot be asked; what was judged before is kept.
-        """
+        """Judge what this judge has not judged yet, and tell of each whether there was a grade."""
         queries = {query.query_id: query for query in dataset.queries}
         places, said = Places(dataset), file.of(self.judge)
         for query_id, document_id in pool.select("query_id", "document_id").iter_rows():

@@ -20,7 +20,6 @@ from eval.questions.quotation import (
     Likeness,
     Place,
     alike,
-    copies,
     holding,
     likeness,
     may_be_alike,
@@ -48,16 +47,6 @@ _FILE_NAME = re.compile(r"\S+\.(jsonl?|gz|parquet|csv|te?xt|md|log)", re.IGNOREC
 _ID = re.compile(r"\S+:\d+(#\d+)?|(\S+:)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(#\d+)?", re.IGNORECASE)
 
 
-def looks_like_an_id(text: str) -> bool:
-    """Whether nobody would quote this: a place in a conversation, or an id of 32 digits."""
-    return _ID.fullmatch(text) is not None
-
-
-def looks_like_a_line(text: str) -> bool:
-    """Whether this is a line of a file, rather than a place in a conversation."""
-    return (match := _LINE.fullmatch(text)) is not None and _FILE_NAME.fullmatch(match[1]) is not None
-
-
 class Names:
     """What each wanted name stands for; the messages are gone through once."""
 
@@ -67,56 +56,54 @@ class Names:
         numbers = [int(match[1]) for name in wanted if (match := MESSAGE_NUMBER.fullmatch(name))]
         self.numbers: Mapping[int, str] = {} if store is None or not numbers else message_ids_by_number(store, numbers)
         """Number in the store -> message id."""
-        self._copies = sessions.copies
         sought = {*wanted, *self.numbers.values()}
-        sought |= {self._copies[name] for name in sought if name in self._copies}
+        sought |= {sessions.copies[name] for name in sought if name in sessions.copies}
         self._whole: dict[str, list[Place]] = {}
         self._ends: dict[str, list[Place]] = {}
-        for place in self.places() if sought else ():
+        for place in places_of(sessions.transcripts) if sought else ():
             if place.message_id in sought:
                 self._whole.setdefault(place.message_id, []).append(place)
             for end in _shorter(place):
                 if end in sought:
                     self._ends.setdefault(end, []).append(place)
 
-    def places(self) -> Iterator[Place]:
-        return places_of(self._sessions.transcripts)
-
     def has(self, name: str) -> bool:
         """Whether some message has this id; a number alone is no id unless the file says that it is one."""
         return not name.isdecimal() and bool(self.of(name))
 
     def of(self, name: str) -> list[Place]:
-        """The messages of this id: a whole one, a recorded one, or the end of one that begins with folders.
-
-        The id of a copy names the original.
-        """
-        return self._whole.get(name) or self._ends.get(self._copies.get(name, name), [])
-
-    def is_line(self, name: str) -> bool:
-        """Whether this is a line of a file that was read."""
-        return bool(self._files(name))
+        """The messages of this id: a whole one, a recorded one, or the end of one that begins with folders; the id of a
+        copy names the original."""
+        return self._whole.get(name) or self._ends.get(self._sessions.copies.get(name, name), [])
 
     def on_line(self, name: str) -> list[Place]:
         """The messages that stand on a line, of whichever files have that name."""
         if name not in self._lines:
-            files = self._files(name)
-            self._lines[name] = [place for file, path in files for place in self._on_line(file, path, _line(name))]
+            files, line = self.files(name), int(name.rpartition(":")[2])
+            self._lines[name] = [place for file, path in files for place in self._on_line(file, path, line)]
         return self._lines[name]
 
     def lines(self, name: str) -> int | None:
         """How many lines the file of a line has; None = several files have that name, or it has no lines."""
-        files = self._files(name)
+        files = self.files(name)
         recorded = RecordedFile(files[0][1])
         return None if len(files) > 1 or recorded.magic in BINARY else _lines(recorded)
 
     def nearest_files(self, name: str) -> list[str]:
         """The files whose names are most like that of `file:line`, as much of their paths as it has."""
         wanted = Path(name.rpartition(":")[0])
-        paths = (path for file in self._sessions.files for path in (file.path, *file.read_along))
-        ends = dict.fromkeys("/".join(path.parts[-len(wanted.parts) :]) for path in paths)
+        ends = dict.fromkeys("/".join(path.parts[-len(wanted.parts) :]) for _, path in self._paths())
         found = process.extract(str(wanted), ends.keys(), scorer=fuzz.ratio, limit=NEAREST, score_cutoff=_LEAST_LIKE)
         return [end for end, _, _ in found]
+
+    def files(self, name: str) -> list[tuple[SessionFile, Path]]:
+        """The files that `file:line` names; none where it is no line of a file that was read."""
+        match = _LINE.fullmatch(name)
+        end = f"/{match[1].removeprefix('./').removeprefix('/')}" if match else ""
+        return [(file, path) for file, path in self._paths() if match and f"/{path}".endswith(end)]
+
+    def _paths(self) -> Iterator[tuple[SessionFile, Path]]:
+        return ((file, path) for file in self._sessions.files for path in (file.path, *file.read_along))
 
     def _on_line(self, file: SessionFile, path: Path, line: int) -> Iterator[Place]:
         """Read the file again, for where its messages stand; on the line of a copy, the original does."""
@@ -131,25 +118,9 @@ class Names:
                     place = Place(transcript, messages.popleft())
                     yield from (place,) if is_here else ()
                 elif is_here:
-                    yield from self._originals(item.item)
-
-    def _originals(self, copy: Message) -> Iterator[Place]:
-        for place in self.places():
-            recorded = place.message_id.removeprefix(f"{place.transcript.conversation_id}:")
-            if recorded == copy.message_id and place.message.content == copy.content:
-                yield place
-
-    def _files(self, name: str) -> list[tuple[SessionFile, Path]]:
-        match = _LINE.fullmatch(name)
-        if match is None:
-            return []
-        end = f"/{match[1].removeprefix('./').removeprefix('/')}"
-        return [
-            (file, path)
-            for file in self._sessions.files
-            for path in (file.path, *file.read_along)
-            if f"/{path}".endswith(end)
-        ]
+                    every = places_of(self._sessions.transcripts)
+                    alike = (one for one in every if one.message.content == item.item.content)
+                    yield from (one for one in alike if next(_shorter(one)) == item.item.message_id)
 
 
 def _is_of(message: Message, recorded: Message) -> bool:
@@ -158,15 +129,10 @@ def _is_of(message: Message, recorded: Message) -> bool:
     return has_its_id and message.content == recorded.content and message.parts == recorded.parts
 
 
-def _line(name: str) -> int:
-    return int(name.rpartition(":")[2])
-
-
 def _shorter(place: Place) -> Iterator[str]:
     """The recorded id, and the id from each of its folders on."""
-    name = place.message_id
-    yield name.removeprefix(f"{place.transcript.conversation_id}:")
-    conversation = place.transcript.conversation_id
+    name, conversation = place.message_id, place.transcript.conversation_id
+    yield name.removeprefix(f"{conversation}:")
     for at, character in enumerate(conversation):
         if character == "/":
             yield name[at + 1 :]
@@ -232,31 +198,20 @@ class Unresolved:
     """The messages that may be meant, the nearest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedFile:
-    """The questions of a file, held against sessions."""
-
-    questions: tuple[LocatedQuestion, ...]
-    unresolved: tuple[Unresolved, ...]
-
-
 class _NotFoundError(LineError):
     def __init__(self, text: str, nearest: Iterable[Place] = ()) -> None:
         super().__init__(text)
         self.nearest = tuple(nearest)[:NEAREST]
 
 
-def locate(file: QuestionsFile, sessions: Sessions, similarity: float = 0.9, store: Path | None = None) -> LocatedFile:
-    """Find the messages that questions name as their evidence.
+def locate(
+    file: QuestionsFile, sessions: Sessions, similarity: float = 0.9, store: Path | None = None
+) -> tuple[list[LocatedQuestion], list[Unresolved]]:
+    """The questions of a file whose evidence is found in sessions, and those whose evidence is not.
 
     Args:
-        file: the questions; lines of it that are no questions are not looked at.
-        sessions: what they are about.
         similarity: how like a quotation must be to words that are not the same; 1 = but for case and white space.
         store: that `lcm grep` looked into, if evidence is named by its numbers.
-
-    Raises:
-        StoreError: if the store cannot be opened.
     """
     search = _Search(file.questions, sessions, similarity, store)
     found, unresolved = list[LocatedQuestion](), list[Unresolved]()
@@ -265,7 +220,7 @@ def locate(file: QuestionsFile, sessions: Sessions, similarity: float = 0.9, sto
             found.append(search.located(question))
         except _NotFoundError as error:
             unresolved.append(Unresolved(question, Problem(file.path, question.line, str(error)), error.nearest))
-    return LocatedFile(tuple(found), tuple(unresolved))
+    return found, unresolved
 
 
 @dataclass(slots=True)
@@ -295,15 +250,17 @@ class _Search:
         for question, one in entries:
             quote = one.quote or one.text
             if quote in quotes and not one.message_ids:
-                scope = self._scope_or_all(question)
+                try:
+                    scope = _scope(question, self.sessions)
+                except _NotFoundError:
+                    scope = None
                 if not _within(self.exact[quote], scope):
                     before = missed.get(quote, set())
                     missed[quote] = None if before is None or scope is None else before | scope
         self.like = alike(missed, self.sessions.transcripts)
 
     def located(self, question: Question) -> LocatedQuestion:
-        scope = self._scope(question)
-        located = []
+        scope, located = _scope(question, self.sessions), []
         for number, evidence in enumerate(question.evidence, 1):
             try:
                 located.append(self._one(evidence, scope))
@@ -359,18 +316,18 @@ class _Search:
         text = evidence.text
         if MESSAGE_NUMBER.fullmatch(text) or self.names.has(text):
             return Located(evidence, (self._named(text, scope),), "id")
-        if self.names.is_line(text):
+        if self.names.files(text):
             return Located(evidence, (self._on_line(text, scope),), "line")
         if text.isdecimal():
             raise _NotFoundError(f'{text} is a number; write {{"message_id": "{text}"}}, or more of the words')
-        if looks_like_a_line(text):
+        if (match := _LINE.fullmatch(text)) and _FILE_NAME.fullmatch(match[1]):
             near = " or ".join(map(repr, self.names.nearest_files(text)))
             meant = f"; did you mean {near}" if near else ""
             raise _NotFoundError(
-                f"no file of these sessions is called {_told(text.rpartition(':')[0])}{meant}; correct it, or write "
+                f"no file of these sessions is called {_told(match[1])}{meant}; correct it, or write "
                 '{"quote": ...} if it is a quotation'
             )
-        if looks_like_an_id(text):
+        if _ID.fullmatch(text):
             raise _NotFoundError(
                 f'no message has the id {_told(text)}; correct it, or write {{"quote": ...}} if it is a quotation',
                 self._nearest_ids(text, scope),
@@ -407,10 +364,8 @@ class _Search:
 
     def _quotation(self, evidence: Evidence, quote: str, scope: set[str] | None) -> Located:
         if found := _within(self.exact[quote], scope):
-            return Located(evidence, self._one_message(quote, found), "quotation")
-        near = [
-            one for one in self.like.get(quote, ()) if scope is None or one.place.transcript.conversation_id in scope
-        ]
+            return self._one_message(evidence, quote, found, "quotation")
+        near = [one for one in self.like.get(quote, ()) if _within([one.place], scope)]
         close = [one for one in near if may_be_alike(quote) and self._is_like(one)]
         if not close:
             if thought := _within(thinking(quote, self.sessions.transcripts), scope):
@@ -420,26 +375,20 @@ class _Search:
                 )
             nearest = [one.place for one in near] or self._nearest_by_words(quote, scope)
             raise _NotFoundError(f"{_told(quote)} stands in no message; quote words as they were said", nearest)
-        places = self._one_message(quote, [one.place for one in close])
-        return Located(evidence, places, f"like, {close[0].percent:.0f} %")
+        return self._one_message(evidence, quote, [one.place for one in close], f"like, {close[0].percent:.0f} %")
 
-    def _one_message(self, quote: str, found: Sequence[Place]) -> tuple[Place, ...]:
-        if len(found) > 1 and not copies(found):
+    def _one_message(self, evidence: Evidence, quote: str, found: Sequence[Place], how: str) -> Located:
+        if len(found) > 1 and len({place.content_digest() for place in found}) > 1:  # no byte-equal copies of one
             raise _NotFoundError(
                 f"{_told(quote)} stands in {len(found)} messages; quote more of one, or name it by its id", found
             )
-        return tuple(found)
+        return Located(evidence, tuple(found), how)
 
     def _workspace(self, question: Question, scope: set[str] | None, located: Sequence[Located]) -> str:
         """Where the question is asked: where its evidence lies, or where it says."""
-        files = self.sessions.files
-        conversations = {place.transcript.conversation_id for one in located for place in one.places} or scope
-        among = [
-            file.workspace_id
-            for file in files
-            if conversations is None or any(one.conversation_id in conversations for one in file.transcripts)
-        ]
-        workspaces = list(dict.fromkeys(among))
+        held = {place.transcript.conversation_id for one in located for place in one.places} or scope
+        among = (file for file in self.sessions.files if held is None or not held.isdisjoint(file.conversations))
+        workspaces = list(dict.fromkeys(file.workspace_id for file in among))
         if len(workspaces) == 1:
             return workspaces[0]
         told = ", ".join(map(repr, workspaces[:NEAREST])) + (", ..." if len(workspaces) > NEAREST else "")
@@ -450,19 +399,9 @@ class _Search:
             )
         raise _NotFoundError(f"an unanswerable question must name its workspace; these are there: {told}")
 
-    def _scope_or_all(self, question: Question) -> set[str] | None:
-        try:
-            return self._scope(question)
-        except _NotFoundError:
-            return None
-
-    def _scope(self, question: Question) -> set[str] | None:
-        """The conversations in which its evidence may lie; None = any."""
-        return _scope(question, self.sessions)
-
     def _is_quotation(self, text: str) -> bool:
-        known = MESSAGE_NUMBER.fullmatch(text) or self.names.has(text) or self.names.is_line(text)
-        return bool(text) and not known and not text.isdecimal() and not looks_like_an_id(text)
+        known = MESSAGE_NUMBER.fullmatch(text) or self.names.has(text) or self.names.files(text)
+        return bool(text) and not known and not text.isdecimal() and not _ID.fullmatch(text)
 
     def _is_like(self, found: Likeness) -> bool:
         return found.percent >= 100 * self.similarity and found.keeps_its_sense
@@ -478,12 +417,13 @@ class _Search:
         return _within((one for number, one in shared if number), scope)
 
     def _nearest_ids(self, name: str, scope: set[str] | None) -> list[Place]:
-        places = _within(self.names.places(), scope)
+        places = _within(places_of(self.sessions.transcripts), scope)
         ids = {number: place.message_id for number, place in enumerate(places)}
         return [places[at] for _, _, at in process.extract(name, ids, scorer=fuzz.partial_ratio, limit=NEAREST)]
 
 
 def _scope(question: Question, sessions: Sessions) -> set[str] | None:
+    """The conversations in which its evidence may lie; None = any."""
     if question.workspace is None and question.source is None and not question.conversations:
         return None
     files = [file for file in sessions.files if _ends_in(file.workspace_id, question.workspace)]
@@ -494,19 +434,15 @@ def _scope(question: Question, sessions: Sessions) -> set[str] | None:
         files = [file for file in files if file.workspace_id == question.workspace] or files
         if len({file.workspace_id for file in files}) > 1:
             raise _NotFoundError(f"several workspaces end in {question.workspace!r}; write the whole name")
-    files = [
-        file for file in files if any(_ends_in(str(one), question.source) for one in (file.path, file.path.resolve()))
-    ]
+    source = question.source
+    files = [one for one in files if any(_ends_in(str(path), source) for path in (one.path, one.path.resolve()))]
     if not files:
-        raise _NotFoundError(
-            f"no file of these sessions ends in {question.source!r} (source); name it in dataset.paths"
-        )
-    ids = {one.conversation_id: file.name for file in files for one in file.transcripts}
+        raise _NotFoundError(f"no file of these sessions ends in {source!r} (source); name it in dataset.paths")
+    ids = {one: file.name for file in files for one in file.conversations}
     for name in question.conversations:
         if not any(_ends_in(one, name) or _ends_in(ids[one], name) for one in ids):
-            raise _NotFoundError(
-                f"there is no conversation {name!r} where the question says; correct it or leave it out"
-            )
+            told = f"there is no conversation {name!r} where the question says"
+            raise _NotFoundError(f"{told}; correct it or leave it out")
     named = question.conversations or (None,)
     return {one for one, file in ids.items() for name in named if _ends_in(one, name) or _ends_in(file, name)}
 

@@ -68,25 +68,8 @@ def looks_like_questions(path: Path) -> bool:
     return any(is_question(record) for _, record in _of_jsonl(path, b"\n".join(head)) if isinstance(record, Mapping))
 
 
-def read_questions(path: Path) -> tuple[Question, ...]:
-    """The questions of a file.
-
-    Raises:
-        DatasetError: if the file cannot be read, or any line of it is no question; naming the first such line.
-    """
-    read = read_file(path)
-    refuse(read.problems)
-    return read.questions
-
-
 def refuse(problems: Sequence[Problem], *, has_nearest: bool = False) -> None:
-    """Raise the first problem, and say how many there are.
-
-    Args:
-        has_nearest: whether a check has messages to show that may be meant.
-    Raises:
-        DatasetError: if there is any.
-    """
+    """Raise the first problem, and say how many there are, and whether a check shows messages that may be meant."""
     if problems:
         more = " (`lcm questions check` shows the nearest messages)" if has_nearest else ""
         if len(problems) > 1:
@@ -95,11 +78,7 @@ def refuse(problems: Sequence[Problem], *, has_nearest: bool = False) -> None:
 
 
 def read_file(path: Path) -> QuestionsFile:
-    """Read a questions file, with all that is wrong in it.
-
-    Raises:
-        DatasetError: if there is no such file, or it cannot be read at all.
-    """
+    """Read a questions file, with all that is wrong in it; DatasetError where it cannot be read at all."""
     if path.suffix not in ENDINGS:
         raise DatasetError(f"{path}: a questions file ends in one of {', '.join(ENDINGS)}")
     try:
@@ -120,9 +99,8 @@ def read_file(path: Path) -> QuestionsFile:
             unused |= dict.fromkeys(keys)
     if not questions and not problems:
         raise DatasetError(f"{path}: holds no question; write one a line, with question and evidence")
-    return QuestionsFile(
-        path, hashlib.sha256(content).hexdigest(), tuple(questions.values()), tuple(problems), tuple(unused)
-    )
+    sha256 = hashlib.sha256(content).hexdigest()
+    return QuestionsFile(path, sha256, tuple(questions.values()), tuple(problems), tuple(unused))
 
 
 def _question(record: object, line: int, others: Mapping[str, Question]) -> tuple[Question, list[str]]:
@@ -131,19 +109,14 @@ def _question(record: object, line: int, others: Mapping[str, Question]) -> tupl
     question, unused = question_of(record, line)
     if other := others.get(question.question_id):
         if is_id_made(question):
-            raise LineError(
-                f"the same question as line {other.line}; give one a question_id of its own, or leave it out"
-            )
+            again = f"the same question as line {other.line}"
+            raise LineError(f"{again}; give one a question_id of its own, or leave it out")
         raise LineError(f"question_id {question.question_id!r} is also that of line {other.line}; rename one")
     return question, unused
 
 
 def write_questions(questions: Sequence[Question], path: Path) -> None:
-    """Write a questions file of the kind that its name ends in; reading it gives the questions back.
-
-    Raises:
-        DatasetError: if the name ends otherwise.
-    """
+    """Write a questions file of the kind that its name ends in; reading it gives the questions back."""
     if path.suffix not in ENDINGS:
         raise DatasetError(f"{path}: a questions file ends in one of {', '.join(ENDINGS)}")
     records = [question.record() for question in questions]
@@ -151,7 +124,10 @@ def write_questions(questions: Sequence[Question], path: Path) -> None:
         if path.suffix == ".jsonl":
             stream.write("".join(f"{to_json(record)}\n" for record in records).encode())
             return
-        cells = [{key: _cell(value) for key, value in record.items()} for record in records]
+        cells = [
+            {key: value if isinstance(value, str) else to_json(value) for key, value in record.items()}
+            for record in records
+        ]
         names = list(dict.fromkeys(name for row in cells for name in row))
         if path.suffix == ".csv":
             text = io.StringIO(newline="")
@@ -161,10 +137,6 @@ def write_questions(questions: Sequence[Question], path: Path) -> None:
             stream.write(text.getvalue().encode())
         else:
             pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String)).write_parquet(stream)
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else to_json(value)
 
 
 def _of_jsonl(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:

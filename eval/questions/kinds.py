@@ -5,7 +5,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, partial
@@ -105,13 +105,8 @@ class KnownItem:
 def _beside(talk: Talk, place: int) -> list[int]:
     """The turns before and after, as far as somebody speaks in them."""
     conversation = talk.turns[place].conversation_id
-    return [
-        other
-        for other in (place - 1, place + 1)
-        if 0 <= other < len(talk.turns)
-        and talk.turns[other].conversation_id == conversation
-        and talk.turns[other].is_spoken
-    ]
+    near = {other: talk.turns[other] for other in (place - 1, place + 1) if 0 <= other < len(talk.turns)}
+    return [other for other, turn in near.items() if turn.conversation_id == conversation and turn.is_spoken]
 
 
 def _fits_another(talk: Talk, text: str, words: frozenset[str], around: frozenset[str]) -> bool:
@@ -121,16 +116,13 @@ def _fits_another(talk: Talk, text: str, words: frozenset[str], around: frozense
     rarest = min((talk.holders.get(word, frozenset()) for word in around), key=len, default=None)
     if rarest is not None and 2 * len(rarest) < len(held[0]):  # in repetitive talk, what is rare stands around
         candidates = (beside for other in rarest for beside in (other - 1, other + 1) if beside in held[0])
-    return any(
-        talk.turns[other].text != text and all(other in turns for turns in held) and _stands_among(talk, other, around)
-        for other in candidates
-    )
 
+    def fits(other: int) -> bool:
+        beside = _beside(talk, other)
+        return all(any(one in talk.holders.get(word, ()) for one in beside) for word in around)
 
-def _stands_among(talk: Talk, place: int, words: Collection[str]) -> bool:
-    """Whether each of some words is said beside a turn."""
-    beside = _beside(talk, place)
-    return all(any(other in talk.holders.get(word, ()) for other in beside) for word in words)
+    others = (one for one in candidates if talk.turns[one].text != text and all(one in turns for turns in held))
+    return any(map(fits, others))
 
 
 _INSTANT = timedelta(milliseconds=1)
@@ -162,7 +154,10 @@ class LaterMention:
         check_range(self, "most_mentions", "least_words", "most_words", ge=1)
 
     def drafts(self, talk: Talk, seed: str) -> Iterator[Draft]:
-        mentions = _mentions(talk)
+        mentions: dict[str, list[int]] = defaultdict(list)  # tools name things too
+        for place in sorted(range(len(talk.turns)), key=lambda place: talk.turns[place].said_at):
+            for thing in _things(talk, talk.turns[place].text):
+                mentions[thing].append(place)
         for place, turn in enumerate(talk.turns):
             if turn.is_spoken and turn.said_at > EPOCH and (draft := self._draft(talk, place, mentions)):
                 yield draft
@@ -182,26 +177,16 @@ class LaterMention:
         return None if best is None else Draft(place, best[2], tuple(best[3]), turn.said_at - _INSTANT)
 
 
-def _mentions(talk: Talk) -> Mapping[str, list[int]]:
-    """Rare thing -> the turns that name it, the earliest first; tools name things too."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for place, turn in enumerate(talk.turns):
-        for thing in _things(talk, turn.text):
-            found[thing].append(place)
-    return {thing: sorted(places, key=lambda place: talk.turns[place].said_at) for thing, places in found.items()}
-
-
 def _things(talk: Talk, text: str) -> list[str]:
     """What a text names, in one spelling each."""
-    named = [name for name in _NAME.findall(text) if _is_name(talk, name)]
-    others = [thing for pattern in (_PATH, _IDENTIFIER, _NUMBER) for thing in pattern.findall(text)]
-    return list(dict.fromkeys(thing.casefold() for thing in (*named, *others)))
 
+    def is_name(name: str) -> bool:
+        """Neither a stop word, as I is, nor somebody who speaks, by name or by a short form of it."""
+        words = split_words(name)[0]
+        return bool(content_words(name)) and not any(own.startswith(word) for own in talk.names for word in words)
 
-def _is_name(talk: Talk, name: str) -> bool:
-    """Neither a stop word, as I is, nor somebody who speaks, by name or by a short form of it."""
-    words = split_words(name)[0]
-    return bool(content_words(name)) and not any(own.startswith(word) for own in talk.names for word in words)
+    others = (thing for pattern in (_PATH, _IDENTIFIER, _NUMBER) for thing in pattern.findall(text))
+    return list(dict.fromkeys(thing.casefold() for thing in (*filter(is_name, _NAME.findall(text)), *others)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +211,8 @@ class SelfRetrieval:
             if not turn.is_spoken:
                 continue
             whole = units(turn.text)
-            pieces = [
-                piece for start in range(len(whole)) if self._is_piece(piece := whole[start : start + self.words])
-            ]
+            every = (whole[start : start + self.words] for start in range(len(whole) - self.words + 1))
+            pieces = [piece for piece in every if sum(bool(unit.words) for unit in piece) >= self.least_content]
             if len(whole) <= self.words or not pieces:
                 continue
             piece = drawing(seed, talk, place).choice(pieces)
@@ -239,9 +223,6 @@ class SelfRetrieval:
             found = talk.holding(word for unit in piece for word in unit.words)
             holders = {other for other in found if text in " ".join(talk.turns[other].text.split())}
             yield Draft(place, text, tuple(sorted(holders | {*talk.copies[turn.text]})), talk.end)
-
-    def _is_piece(self, piece: list[Unit]) -> bool:
-        return len(piece) == self.words and sum(bool(unit.words) for unit in piece) >= self.least_content
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,30 +325,21 @@ def _answered_calls(talk: Talk) -> Iterator[tuple[int, Part, int]]:
     for place, turn in enumerate(talk.turns):
         for part in turn.message.parts:
             if part.part_type == "tool" and part.tool_call_id and part.tool_input is not None:
-                places = named[turn.conversation_id, part.tool_call_id]
-                after = bisect_right(places, place)
-                if after < len(places) and _is_result(talk, places[after], part.tool_call_id):
-                    yield place, part, places[after]
-
-
-def _is_result(talk: Talk, place: int, call_id: str) -> bool:
-    """Whether a turn that has the id of a call holds its result, and not another call under the same id."""
-    turn = talk.turns[place]
-    is_call = any(part.tool_call_id == call_id and part.tool_input is not None for part in turn.message.parts)
-    return not is_call and bool(content_words(turn.text))
+                call_id, places = part.tool_call_id, named[turn.conversation_id, part.tool_call_id]
+                if (after := bisect_right(places, place)) < len(places):
+                    answer = talk.turns[places[after]]
+                    again = any(o.tool_call_id == call_id and o.tool_input is not None for o in answer.message.parts)
+                    if not again and content_words(answer.text):  # else it is another call under the same id
+                        yield place, part, places[after]
 
 
 def _leaves(node: Any) -> Iterator[str]:
     """The values of decoded arguments, without their keys."""
-    match node:
-        case dict():
-            for child in node.values():
-                yield from _leaves(child)
-        case list():
-            for child in node:
-                yield from _leaves(child)
-        case str() | int() | float() if not isinstance(node, bool):
-            yield str(node)
+    if isinstance(node, dict | list):
+        for child in node.values() if isinstance(node, dict) else node:
+            yield from _leaves(child)
+    elif isinstance(node, str | int | float) and not isinstance(node, bool):
+        yield str(node)
 
 
 _SYSTEM = (

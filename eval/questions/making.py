@@ -36,7 +36,6 @@ class Turn:
     said_at: datetime
     """Its own instant, or the latest before it in its conversation; the epoch where none is known."""
     is_last: bool
-    """Of its conversation."""
 
     @property
     def text(self) -> str:
@@ -169,13 +168,8 @@ def asks(sentence: str) -> bool:
 
 
 def statements(talk: Talk, least_words: int, most_words: int, share: float) -> Iterator[Statement]:
-    """The rarest statement of each turn that makes one, as long as it is among the rarest of the workspace.
-
-    Args:
-        least_words: content words of a statement.
-        most_words: words of it.
-        share: of the statements, the rarest first.
-    """
+    """The rarest statement of each turn that makes one, of at least so many content words and at most so many words, as
+    long as it is in the rarest share of the workspace."""
     best = [found for place in range(len(talk.turns)) if (found := _best(talk, place, least_words, most_words))]
     rarest = sorted(best, key=lambda one: (-one.rarity, one.place))[: round(share * len(best))]
     yield from sorted(rarest, key=lambda one: one.place)
@@ -195,7 +189,8 @@ def _best(talk: Talk, place: int, least_words: int, most_words: int) -> Statemen
         return None
     found = None
     for text in sentences(talk.turns[place].text):
-        if asks(text) or not _is_prose(text):
+        letters = sum(character.isalpha() or character.isspace() for character in text)
+        if asks(text) or letters < _LEAST_LETTERS * len(text):
             continue
         words, runs = split_words(text)
         if not (words or runs) or len(words) > most_words or (words and words[0] in _LEANING):
@@ -209,20 +204,13 @@ def _best(talk: Talk, place: int, least_words: int, most_words: int) -> Statemen
     return found
 
 
-def _is_prose(text: str) -> bool:
-    letters = sum(character.isalpha() or character.isspace() for character in text)
-    return letters >= _LEAST_LETTERS * len(text)
-
-
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A question that could be asked."""
 
     place: int
-    """The turn that it was made from."""
     text: str
     evidence: tuple[int, ...]
-    """The turns that answer it."""
     asked_at: datetime | None
     """None where no message names a time."""
 
@@ -266,7 +254,6 @@ class KindReport:
     kind: str
     wanted: int
     possible: int
-    """Questions that could be asked."""
     made: int
     dropped: int
     """Questions that could not be put into words as they should."""
@@ -283,27 +270,22 @@ class QuestionSet:
 
 
 def make_questions(transcripts: Sequence[Transcript], kinds: Mapping[str, Kind], seed: int = 0) -> QuestionSet:
-    """Make questions of each kind, as many as it wants or as there are.
+    """Make questions of each kind, named by it, as many as it wants or as there are.
 
-    Args:
-        transcripts: those of one workspace are asked together.
-        kinds: by the name that their questions bear.
-        seed: decides which of the possible questions are asked, and in which words.
+    The seed decides which of the possible ones are asked, and in which words.
     """
     talks = talks_of(transcripts)
-    questions: list[Question] = []
-    reports = []
-    for name, kind in kinds.items():
-        made, report = _of_kind(talks, name, kind, f"{seed}/{name}")
-        questions += made
-        reports.append(report)
-    return QuestionSet(tuple(questions), tuple(reports))
+    made = [_of_kind(talks, name, kind, f"{seed}/{name}") for name, kind in kinds.items()]
+    return QuestionSet(tuple(one for questions, _ in made for one in questions), tuple(report for _, report in made))
 
 
 def _of_kind(talks: Sequence[Talk], name: str, kind: Kind, seed: str) -> tuple[list[Question], KindReport]:
-    possible = [
-        (number, draft) for number, talk in enumerate(talks) for draft in _each_once(list(kind.drafts(talk, seed)))
-    ]
+    possible = list[tuple[Talk, Draft]]()
+    for talk in talks:
+        first: dict[object, Draft] = {}
+        for draft in kind.drafts(talk, seed):  # the same words at another instant may have other answers
+            first.setdefault((draft.text, draft.asked_at), draft)
+        possible += ((talk, draft) for draft in first.values())
     order = list(range(len(possible)))
     random.Random(seed).shuffle(order)  # noqa: S311 - no secret
     made: dict[int, tuple[Question, float | None]] = {}
@@ -311,8 +293,7 @@ def _of_kind(talks: Sequence[Talk], name: str, kind: Kind, seed: str) -> tuple[l
     for position in order:
         if len(made) >= kind.n:
             break
-        number, draft = possible[position]
-        talk = talks[number]
+        talk, draft = possible[position]
         text = kind.worded(draft, talk) if isinstance(kind, Words) else draft.text
         if text is None:
             dropped += 1
@@ -323,14 +304,6 @@ def _of_kind(talks: Sequence[Talk], name: str, kind: Kind, seed: str) -> tuple[l
     shares = [shared for _, shared in kept if shared is not None]
     mean = sum(shares) / len(shares) if shares else None
     return [question for question, _ in kept], KindReport(name, kind.n, len(possible), len(made), dropped, mean)
-
-
-def _each_once(drafts: Sequence[Draft]) -> list[Draft]:
-    """Without questions that are asked before in the same words, at the same instant: their answers may differ."""
-    first: dict[object, Draft] = {}
-    for draft in drafts:
-        first.setdefault((draft.text, draft.asked_at), draft)
-    return list(first.values())
 
 
 def _question(name: str, text: str, draft: Draft, talk: Talk) -> Question:

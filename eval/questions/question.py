@@ -2,7 +2,7 @@
 
 import difflib
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -11,7 +11,6 @@ from lcm.clock import END_OF_CLOCKS, EPOCH, format_instant, parse_instant
 from lcm.encoding import is_well_formed
 
 ENDINGS = (".jsonl", ".csv", ".parquet")
-"""Of questions files."""
 UNANSWERABLE = "unanswerable"
 """The category of questions that nothing answers."""
 
@@ -23,7 +22,6 @@ class Evidence:
     text: str = ""
     """As a person wrote it: the id of a message, `file:line`, or a quotation. Empty: the fields below say which."""
     quote: str = ""
-    """Words of the message."""
     message_ids: tuple[str, ...] = ()
     """Messages that are known to be evidence; with a quotation each of them holds it."""
 
@@ -64,26 +62,19 @@ class Question:
 
     def record(self) -> dict[str, Any]:
         """As it stands in a questions file: the keys that say something."""
-        return dict(self._said())
-
-    def _said(self) -> Iterator[tuple[str, Any]]:
-        yield "question_id", self.question_id
-        yield "question", self.question
-        yield "evidence", [one.entry() for one in self.evidence]
-        if self.is_unanswerable:
-            yield "unanswerable", True
-        if self.asked_at is not None:
-            yield "asked_at", format_instant(self.asked_at)
-        if self.category != "all":
-            yield "category", self.category
-        others: Mapping[str, Any] = {
+        told = {
+            "unanswerable": self.is_unanswerable,
+            "asked_at": None if self.asked_at is None else format_instant(self.asked_at),
+            "category": None if self.category == "all" else self.category,
             "answer": self.answer,
             "workspace": self.workspace,
             "generated": self.generated,
             "source": self.source,
             "conversation": list(self.conversations),
         }
-        yield from ((key, value) for key, value in others.items() if value)
+        always = {"question_id": self.question_id, "question": self.question}
+        evidence = [one.entry() for one in self.evidence]
+        return {**always, "evidence": evidence, **{key: value for key, value in told.items() if value}}
 
 
 KEYS = (
@@ -91,7 +82,6 @@ KEYS = (
     *("unanswerable", "source", "conversation", "message_ids"),
 )
 LISTS = ("evidence", "conversation", "message_ids")
-"""Keys whose value may be a list."""
 
 _OTHER_NAMES = {"query_id": "question_id", "text": "question", "query": "question", "id": "question_id"}
 """What other question sets call the same."""
@@ -117,11 +107,7 @@ def asks(keys: Collection[str]) -> bool:
 
 
 def question_of(record: object, line: int) -> tuple[Question, list[str]]:
-    """The question that a line holds, and the keys of it that say nothing to lcm.
-
-    Raises:
-        LineError: naming the key that is missing or wrong.
-    """
+    """The question that a line holds, and the keys of it that say nothing to lcm; LineError names the wrong key."""
     if not isinstance(record, Mapping):
         raise LineError(f"a line holds an object with question and evidence, got {_shown(record)}")
     named, unused = _named(record)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
-from lcm.records.conversation import Message, Transcript
+from lcm.records.conversation import Message, Part, Transcript
 from lcm.retrieval.ranking.evidence.text_facts import content_words
 
 _DEEPEST = 4
@@ -107,11 +107,6 @@ class Likeness(NamedTuple):
     """Whether it also has every number of the quotation in its place, and the same negations."""
 
 
-def copies(places: Iterable[Place]) -> bool:
-    """Whether they are all byte-equal copies of one message."""
-    return len({place.content_digest() for place in places}) <= 1
-
-
 def holding(quotes: Collection[str], transcripts: Iterable[Transcript]) -> dict[str, list[Place]]:
     """The messages that hold each quotation word for word, in order."""
     found: dict[str, list[Place]] = {quote: [] for quote in quotes}
@@ -134,14 +129,10 @@ def holding(quotes: Collection[str], transcripts: Iterable[Transcript]) -> dict[
 def thinking(quote: str, transcripts: Iterable[Transcript]) -> list[Place]:
     """The messages in which a model thought the words of a quotation, which is no evidence."""
 
-    def holds(text: str | None) -> bool:
-        return text is not None and end_of(quote, text) is not None
+    def is_thought(part: Part) -> bool:
+        return part.part_type == "reasoning" and end_of(quote, part.text or "") is not None
 
-    return [
-        place
-        for place in places_of(transcripts)
-        if any(part.part_type == "reasoning" and holds(part.text) for part in place.message.parts)
-    ]
+    return [place for place in places_of(transcripts) if any(map(is_thought, place.message.parts))]
 
 
 def end_of(quote: str, text: str) -> int | None:
@@ -153,7 +144,8 @@ def end_of(quote: str, text: str) -> int | None:
     at = text.find(quote)
     if at < 0:
         return None  # as in most texts
-    goes_on = _is_ascii_word if quote.isascii() and len(quote.split()) == 1 else str.isdecimal
+    is_word = quote.isascii() and len(quote.split()) == 1
+    goes_on = (lambda one: one.isascii() and one.isalnum()) if is_word else str.isdecimal
     while at >= 0:
         end = at + len(quote)
         is_cut = goes_on(quote[:1]) and goes_on(text[at - 1 : at])
@@ -163,17 +155,8 @@ def end_of(quote: str, text: str) -> int | None:
     return None
 
 
-def _is_ascii_word(character: str) -> bool:
-    return character.isascii() and character.isalnum()
-
-
 def alike(quotes: Mapping[str, Collection[str] | None], transcripts: Iterable[Transcript]) -> dict[str, list[Likeness]]:
-    """The messages that are like each quotation, the likest first.
-
-    Args:
-        quotes: with the conversations in which each may stand; None = any.
-        transcripts: where they are looked for.
-    """
+    """The messages that are like each quotation, the likest first; each may stand in some conversations, None = any."""
     found: dict[str, list[Likeness]] = {quote: [] for quote in quotes}
     sought = [(quote, folded(quote), conversations) for quote, conversations in quotes.items()]
     for place in places_of(transcripts) if quotes else ():
@@ -254,10 +237,8 @@ OF_OVERLAP = "of their content words with their evidence"
 def overlap(question: str, evidence: Sequence[str]) -> float | None:
     """The share of a question's distinct content words that a text of its evidence holds, mean over these texts.
 
-    Words as text indexes cut them, without stop words and without stemming.
-
-    Returns:
-        In [0, 1]; None where the question has no content words, or there is no evidence.
+    In [0, 1], by words as text indexes cut them, without stop words and stemming; None where there are none, or no
+    evidence.
     """
     asked = set(content_words(question))
     if not asked or not evidence:

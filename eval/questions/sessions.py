@@ -1,15 +1,14 @@
 """Recorded sessions, read from files and folders into workspaces."""
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from eval.mirror import local
+from lcm.derived import sum_of
 from lcm.encoding import well_formed
 from lcm.errors import DatasetError, TranscriptError
-from lcm.given import opened_as_is
 from lcm.records.conversation import Transcript
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.reading import (
@@ -23,7 +22,7 @@ from lcm.transcript.reading import (
     reader_of,
     without_formats,
 )
-from lcm.transcript.recorded_file import RecordedFile, without_ending
+from lcm.transcript.recorded_file import without_ending
 
 WorkspaceRule = Literal["all", "folder", "file"]
 """What shares a workspace: all files, those of a folder, or the conversations of a file alone."""
@@ -42,7 +41,10 @@ class SessionFile:
     workspace_id: str
     transcripts: tuple[Transcript, ...]
     read_along: tuple[Path, ...]
-    """Other files that were read with it."""
+
+    @property
+    def conversations(self) -> list[str]:
+        return [one.conversation_id for one in self.transcripts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +72,16 @@ def read_sessions(
     paths: Sequence[str],
     format: str,  # noqa: A002  # the word of the configuration
     strict: bool,
-    workspace_id: Callable[[RecordedFile], str],
+    rule: WorkspaceRule,
+    whole: str,
     copies: CopiesRule = "once",
 ) -> Sessions:
     """Read files, and every transcript in folders, into workspaces.
 
     Args:
-        paths: of files and folders.
-        format: `auto`, or the name of a transcript format.
         strict: refuse a file with a line that cannot be read, instead of putting the line aside.
-        workspace_id: the workspace of each file.
+        whole: the one workspace of all files, where the rule says so.
         copies: `once` = of messages that stand again in a workspace the first is one, the others are events; `all`.
-
     Raises:
         DatasetError: if none is named, or none holds a transcript.
         TranscriptError: if a file that was named is no transcript.
@@ -95,7 +95,7 @@ def read_sessions(
     seen: dict[str, Copies] = {}
     named = [local(path) for path in paths]
     recorded = recorded_files(named, strict=strict)
-    workspaces = {file.path: workspace_id(file) for file in recorded}
+    workspaces = _workspaces([file.path for file in recorded], rule, whole)
     for file in recorded:
         workspace = workspaces[file.path]
         file.origins = {name: path for name, path in file.origins.items() if workspaces[path] == workspace}
@@ -118,16 +118,9 @@ def read_sessions(
         doubts += file.doubts
         if file.copies:
             again.append(f"{file.path}: {file.copies:,} messages stand before it too (dataset.copies=all keeps them)")
-        for path in (file.path, *file.read_along):
-            with opened_as_is(path) as content:
-                digests.append(hashlib.file_digest(content, "sha256").hexdigest())
-    told = {
-        "put aside": aside,
-        "passed over": passed_over,
-        "left out": left_out,
-        "doubtful": in_few_lines(doubts),
-        "copies": again,
-    }
+        digests += map(sum_of, (file.path, *file.read_along))
+    told = {"put aside": aside, "passed over": passed_over, "left out": left_out}
+    told |= {"doubtful": in_few_lines(doubts), "copies": again}
     notes = tuple(note for what, each in told.items() for note in _notes(what, each))
     if not any(transcript.messages for file in files for transcript in file.transcripts):
         holds = f"{paths[0]} holds" if len(paths) == 1 else f"{', '.join(paths):.300} hold"
@@ -140,45 +133,18 @@ def read_sessions(
     return Sessions(tuple(files), tuple(digests), notes, copied)
 
 
-def read_workspaces(
-    paths: Sequence[str],
-    format: str,  # noqa: A002  # the word of the configuration
-    strict: bool,
-    rule: WorkspaceRule,
-    whole: str,
-    copies: CopiesRule = "once",
-) -> Sessions:
-    """Read files and folders that something is asked about, as `read_sessions` does, into workspaces by a rule.
-
-    Raises:
-        DatasetError: as `read_sessions`.
-    """
-    return read_sessions(paths, format, strict, _workspace_names(paths, rule, whole), copies)
-
-
-def _workspace_names(paths: Sequence[str], rule: WorkspaceRule, whole: str) -> Callable[[RecordedFile], str]:
-    """How files are told to workspaces: by the shortest ends of their paths that tell them apart.
-
-    Args:
-        paths: of files and folders.
-        rule: what shares a workspace.
-        whole: the one workspace of all files.
-    """
+def _workspaces(paths: Sequence[Path], rule: WorkspaceRule, whole: str) -> Mapping[Path, str]:
+    """File -> its workspace, named by the shortest end of paths that tells it from the others."""
     if rule == "all":
-        return lambda file: whole
-
-    def place(path: Path) -> Path:
-        return path.parent.resolve() if rule == "folder" else path.parent.resolve() / without_ending(path)
-
-    places = {place(file.path) for file in recorded_files([local(path) for path in paths])}
-    deepest = max((len(one.parts) for one in places), default=1)
-    ends = (dict(_ends(places, length)) for length in range(1, deepest + 1))
-    names = next((found for found in ends if len(set(found.values())) == len(places)), {})
-    return lambda file: names[place(file.path)]
-
-
-def _ends(places: set[Path], length: int) -> Iterator[tuple[Path, str]]:
-    yield from ((place, well_formed("/".join(place.parts[-length:]))) for place in places)
+        return dict.fromkeys(paths, whole)
+    folders = {path: path.parent.resolve() for path in paths}
+    named = folders if rule == "folder" else {path: folders[path] / without_ending(path) for path in paths}
+    places = set(named.values())
+    for length in range(1, max((len(one.parts) for one in places), default=1) + 1):
+        ends = {place: well_formed("/".join(place.parts[-length:])) for place in places}
+        if len(set(ends.values())) == len(places):
+            return {path: ends[place] for path, place in named.items()}
+    raise AssertionError("whole paths tell places apart")
 
 
 def _notes(what: str, each: Sequence[str]) -> list[str]:

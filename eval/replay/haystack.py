@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, TypeVar, get_args
 
 import polars as pl
 
@@ -27,6 +27,7 @@ HaystackKind = Literal["own", "pooled"]
 POOLED = "pooled"
 """The workspace in which everything lies."""
 
+_Name = TypeVar("_Name", bound=str | None)
 _Member = tuple[str, Transcript]
 """A transcript, and the workspace or the distractors that it comes from."""
 
@@ -58,14 +59,11 @@ class Haystack:
 
         Laws: every query has its evidence, and sees it if it did before; no query sees more of the future; judgements
         name the same messages; equal settings give equal haystacks, and more distractors those of fewer besides, but
-        for the last transcript of these, which is cut.
+        for the last transcript of these, which is cut. Refused is one that is laid out otherwise already.
 
         Args:
             others: gives the datasets that distractors are taken from, by the name that each has in the configuration;
                 asked only where there are to be any.
-        Raises:
-            DatasetError: if these hold fewer messages.
-            LcmError: if the dataset is laid out already, and otherwise.
         """
         settings: dict[str, str | int] = {
             "haystack": self.haystack, "distractors": self.distractors, "seed": self.seed,
@@ -96,13 +94,21 @@ class Haystack:
                 workspace_id=POOLED if self.haystack == "pooled" else query.workspace_id,
                 conversation_id=names.new("conversation", query.workspace_id, query.conversation_id),
                 session_id=names.new("session", query.workspace_id, query.session_id),
-                shown_message_ids=names.shown(query),
+                shown_message_ids=tuple(
+                    names.new("message", query.workspace_id, one) for one in query.shown_message_ids
+                ),
             )
             for query in dataset.queries
         )
         workspaces = {query.query_id: query.workspace_id for query in dataset.queries}
+        conversations: dict[str, list[str]] = {}
+        for one in dataset.transcripts:
+            named = names.new("conversation", one.workspace_id, one.conversation_id)
+            conversations.setdefault(one.workspace_id, []).append(named)
         seen = _seen(transcripts, queries)
-        protocol = " ".join([dataset.protocol, _worded(settings), *_from(sources)])
+        taken = [f"from=[{'; '.join(_names(sources))}]"] if sources else []
+        protocol = " ".join([dataset.protocol, _worded(settings), *taken])
+        repaired = dataset.repaired_qrels
         digests = [dataset.digest, protocol, *(source.digest for source in sources.values())]
         return replace(
             dataset,
@@ -111,22 +117,13 @@ class Haystack:
             transcripts=tuple(transcripts),
             queries=queries,
             qrels=names.renamed(dataset.qrels, "message", workspaces),
-            repaired_qrels=None
-            if dataset.repaired_qrels is None
-            else names.renamed(dataset.repaired_qrels, "message", workspaces),
+            repaired_qrels=None if repaired is None else names.renamed(repaired, "message", workspaces),
             session_qrels=names.renamed(dataset.session_qrels, "session", workspaces),
             quotations=names.renamed(dataset.quotations, "message", workspaces),
             layout=Layout(
                 settings=settings,
                 workspace_of_query=workspaces,
-                conversations={
-                    workspace: [
-                        names.new("conversation", workspace, one.conversation_id) or one.conversation_id
-                        for one in dataset.transcripts
-                        if one.workspace_id == workspace
-                    ]
-                    for workspace in dataset.workspaces
-                },
+                conversations=conversations,
                 messages_a_query=round(sum(seen) / len(seen)) if seen else 0,
                 told=tuple(self._told(dataset, sources, seen)),
             ),
@@ -153,7 +150,7 @@ class _NewNames:
     def __init__(self) -> None:
         self._first: dict[tuple[str, str, str], str | None] = {}
         """Place, kind and id -> from where the first that bears it comes; None = it was given here."""
-        self._new: dict[tuple[str, str, str], str] = {}
+        self._new: dict[tuple[str, str, str | None], str] = {}
         """Kind, where it comes from and id -> what it is called now, if it is called otherwise."""
 
     def of(self, place: str, source: str, transcript: Transcript) -> Transcript:
@@ -164,24 +161,19 @@ class _NewNames:
             self._named(place, "message", source, message.message_id)
             self._named(place, "session", source, message.session_id)
         messages = transcript.messages
-        if self._new and (known < len(self._new) or self._has_new(source, transcript)):
+        if known < len(self._new) or any(("session", source, one.session_id) in self._new for one in messages):
             messages = tuple(
                 replace(
-                    message,
-                    message_id=self._new.get(("message", source, message.message_id), message.message_id),
-                    session_id=self._new.get(("session", source, message.session_id), message.session_id),
+                    one,
+                    message_id=self.new("message", source, one.message_id),
+                    session_id=self.new("session", source, one.session_id),
                 )
-                for message in messages
+                for one in messages
             )
         return replace(transcript, conversation_id=conversation, messages=messages, workspace_id=place)
 
-    def new(self, kind: str, source: str, name: str | None) -> str | None:
-        return name if name is None else self._new.get((kind, source, name), name)
-
-    def shown(self, query: Query) -> tuple[str, ...]:
-        """The messages that an asker sees, under their new ids."""
-        ids = query.shown_message_ids
-        return tuple(self._new.get(("message", query.workspace_id, one), one) for one in ids)
+    def new(self, kind: str, source: str, name: _Name) -> _Name | str:
+        return self._new.get((kind, source, name), name)
 
     def renamed(self, qrels: pl.DataFrame, kind: str, workspaces: Mapping[str, str]) -> pl.DataFrame:
         """Judgements of messages or sessions, under the new ids of these."""
@@ -204,9 +196,6 @@ class _NewNames:
             self._new[kind, source, name] = new
         self._first.setdefault((place, kind, self._new[kind, source, name]), None)
         return self._new[kind, source, name]
-
-    def _has_new(self, source: str, transcript: Transcript) -> bool:
-        return any(("session", source, message.session_id) in self._new for message in transcript.messages)
 
 
 def _distractors(dataset: Dataset, sources: Mapping[str, Dataset], wanted: int, seed: int) -> list[_Member]:
@@ -271,10 +260,6 @@ def _seen(transcripts: Sequence[Transcript], queries: Sequence[Query]) -> list[i
 
 def _names(sources: Mapping[str, Dataset]) -> Iterable[str]:
     return dict.fromkeys(f"{source.name} {source.protocol}".strip() for source in sources.values())
-
-
-def _from(sources: Mapping[str, Dataset]) -> list[str]:
-    return [f"from=[{'; '.join(_names(sources))}]"] if sources else []
 
 
 def _worded(settings: Mapping[str, str | int]) -> str:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -27,18 +26,21 @@ from lcm.records.query import Query
 from lcm.records.summary import ContextReading
 
 
-def queries_by_extent(
+def growth(
     transcripts: Sequence[Transcript], queries: Sequence[Query]
-) -> dict[tuple[int, ...], list[Query]]:
-    """Queries by how many messages of each transcript were said before them, in the order of asking."""
+) -> Iterator[tuple[list[tuple[Transcript, int]], list[Query]]]:
+    """Queries in the order of asking, those between the same two messages together, and what grew before them: each
+    transcript as far as it was said by then, with how many of its messages were known before."""
     said = [instants(transcript) for transcript in transcripts]
-    by_instant: dict[datetime, list[Query]] = {}
+    by_extent: dict[tuple[int, ...], list[Query]] = {}
     for query in sorted(queries, key=lambda query: query.asked_at):
-        by_instant.setdefault(query.asked_at, []).append(query)
-    found: dict[tuple[int, ...], list[Query]] = {}
-    for asked_at, asked in by_instant.items():
-        found.setdefault(tuple(bisect_right(times, asked_at) for times in said), []).extend(asked)
-    return found
+        extent = tuple(bisect_right(times, query.asked_at) for times in said)
+        by_extent.setdefault(extent, []).append(query)
+    before = (0,) * len(transcripts)
+    for extent, asked in by_extent.items():
+        grown = zip(transcripts, extent, before, strict=True)
+        yield [(transcript_until(one, n), known) for one, n, known in grown if n > known], asked
+        before = extent
 
 
 _MOST_CHECKPOINTS = 16
@@ -55,7 +57,8 @@ _log = logging.getLogger(__name__)
 class Replay(Protocol):
     """A `replay` choice: how transcripts reach a memory.
 
-    Laws: every query is yielded once; when it is, the memory holds what was said before it, and no more.
+    Laws: every query is yielded once, with those between the same two messages; when it is, the memory holds what was
+    said before it, and no more.
     """
 
     def play(
@@ -224,26 +227,10 @@ class Bulk(Haystack):
     def play(
         self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
     ) -> Iterator[list[Query]]:
-        """Ingest the transcripts; yield queries when the memory holds what was said before them, and no more.
-
-        Queries between the same two messages come together. Every query is yielded once.
-        """
-        for ingested, asked in self.steps(transcripts, queries):
-            memory.ingest_all(ingested)
-            memory.compact([transcript.conversation_id for transcript in ingested])
+        for grown, asked in growth(transcripts, queries):
+            memory.ingest_all([transcript for transcript, _ in grown])
+            memory.compact([transcript.conversation_id for transcript, _ in grown])
             yield asked
-
-    def steps(
-        self, transcripts: Sequence[Transcript], queries: Sequence[Query]
-    ) -> Iterator[tuple[list[Transcript], list[Query]]]:
-        """Yield the transcripts that grew, as far as they are ingested, and the queries asked before more is."""
-        before = (0,) * len(transcripts)
-        for ingested, asked in queries_by_extent(transcripts, queries).items():
-            grown = [
-                transcript_until(t, n) for t, n, known in zip(transcripts, ingested, before, strict=True) if n > known
-            ]
-            before = ingested
-            yield grown, asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,27 +243,15 @@ class PerTurn(Haystack):
     def play(
         self, memory: Memory, transcripts: Sequence[Transcript], queries: Sequence[Query]
     ) -> Iterator[list[Query]]:
-        """Ingest the transcripts; yield queries when the memory holds what was said before them, and no more.
-
-        Queries between the same two messages come together. Every query is yielded once.
-        """
-        before = (0,) * len(transcripts)
-        for ingested, asked in queries_by_extent(transcripts, queries).items():
-            for transcript, n, known in zip(transcripts, ingested, before, strict=True):
-                if n > known:
-                    _ingest_turns(memory, transcript_until(transcript, n), known)
-            before = ingested
+        for grown, asked in growth(transcripts, queries):
+            for transcript, known in grown:
+                name = transcript.conversation_id
+                for turn in turns(transcript.messages[known:]):
+                    memory.take_turn(name, turn)
+                if memory.system.session.writes(name, name):
+                    memory.store.put_events(name, 0, transcript.events, transcript.title)
             memory.catch_up()
             yield asked
-
-
-def _ingest_turns(memory: Memory, transcript: Transcript, known: int) -> None:
-    """Take the turns behind the first `known` messages; then note what is recorded beside the messages so far."""
-    name = transcript.conversation_id
-    for turn in turns(transcript.messages[known:]):
-        memory.take_turn(name, turn)
-    if memory.system.session.writes(name, name):
-        memory.store.put_events(name, 0, transcript.events, transcript.title)
 
 
 def turns(messages: Sequence[Message]) -> Iterator[list[Message]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from importlib import resources
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -18,7 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from eval.judging import page as judging_page
 from eval.judging.page import Judging
-from eval.loopback import CSP
+from eval.loopback import CSP, static_routes
 from eval.report.page import PAGE
 from eval.run import read_table
 from eval.serving.shelf import HEADLINE, KINDS, Shelf, Shelved, grouped
@@ -86,7 +85,6 @@ nothing."""
 _log = logging.getLogger(__name__)
 _HITS = 50
 _LONGEST = 200
-"""Letters of what went wrong with a page."""
 _KEPT = 16
 """Pages that are held, of which each may have 20 MB."""
 _STATIC = {"serve.css": "text/css", "serve.js": "text/javascript"}
@@ -121,14 +119,13 @@ class Browser:
         self._judging: dict[str, tuple[datetime, Judging]] = {}
         """By the key of a run: its last change, and the judge at work on it."""
         self._one_at_a_time = Lock()
-        self._templates = Environment(
-            loader=PackageLoader("eval.serving", "templates"), autoescape=True, undefined=StrictUndefined
-        )
+        loader = PackageLoader("eval.serving", "templates")
+        self._templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
 
     def routes(self) -> list[BaseRoute]:
         return [
             Route("/", self._told("./", self._list)),
-            *(Route(f"/{name}", _static) for name in _STATIC),
+            *static_routes("eval.serving", _STATIC),
             Route("/questions", self._told("./", self._asked)),
             Route("/compare", self._told("./", self._compare)),
             Route("/page/{key}", self._told("../", self._page)),
@@ -140,15 +137,9 @@ class Browser:
     def _list(self, request: Request) -> Response:
         words = request.query_params.get("q", "")
         found, below = grouped(self._shelf.matching(words))
-        return self._shown(
-            "list.html",
-            up="./",
-            root=self._shelf.root,
-            words=words,
-            kinds=[(kind, of_kind) for kind in KINDS if (of_kind := [one for one in found if one.kind == kind])],
-            below=below,
-            measures=HEADLINE,
-        )
+        kinds = [(kind, of_kind) for kind in KINDS if (of_kind := [one for one in found if one.kind == kind])]
+        told = {"root": self._shelf.root, "words": words, "kinds": kinds, "below": below, "measures": HEADLINE}
+        return self._shown("list.html", up="./", **told)
 
     def _asked(self, request: Request) -> Response:
         words = request.query_params.get("q", "")
@@ -175,7 +166,13 @@ class Browser:
             conversations = reader.store.conversations().to_dicts()
             found = reader.grep(words, limit=_HITS) if words else None
         notes = list(found.notes) if found else []
-        hits = [] if found is None else [*map(_summary_hit, found.summaries), *map(_message_hit, found.messages)]
+        told_by: list[tuple[str, str, Any]] = []
+        told_by += [(one.summary_id, one.kind, one) for one in found.summaries] if found else []
+        told_by += [(f"msg#{one.number}", one.role, one) for one in found.messages] if found else []
+        hits = [
+            {"id": name, "what": what, "at": minute(hit.created_at), "text": one_line(hit.snippet)}
+            for name, what, hit in told_by
+        ]
         told = Table(
             [Column(name.replace("_", " ")) for name in (conversations[0] if conversations else ())],
             [["" if cell is None else str(cell) for cell in row.values()] for row in conversations],
@@ -213,11 +210,7 @@ class Browser:
         return HTMLResponse(well_formed(page), status_code=status)
 
     def _told(self, up: str, answer: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        """The same, with whatever goes wrong told on a page of one line.
-
-        Args:
-            up: the way from it to the list.
-        """
+        """The same, with whatever goes wrong told on a page of one line, from which it is so far up to the list."""
 
         def answered(request: Request) -> Response:
             try:
@@ -233,41 +226,19 @@ class Browser:
         return answered
 
 
-def _static(request: Request) -> Response:
-    name = request.url.path.rpartition("/")[2]
-    text = resources.files("eval.serving").joinpath("static", name).read_text("utf-8")
-    return Response(text, media_type=_STATIC[name])
-
-
-def _message_hit(hit: Any) -> Mapping[str, str]:
-    return {"id": f"msg#{hit.number}", "what": hit.role, "at": minute(hit.created_at), "text": one_line(hit.snippet)}
-
-
-def _summary_hit(hit: Any) -> Mapping[str, str]:
-    return {"id": hit.summary_id, "what": hit.kind, "at": minute(hit.created_at), "text": one_line(hit.snippet)}
-
-
 def _described(described: DescribedSummary | DescribedFile | DescribedMessage) -> Mapping[str, Any]:
     """What of it is shown: facts, text, and what it is linked with."""
+    made_of, part_of = list[str](), list[str]()
     if isinstance(described, DescribedSummary):
-        summary = described.summary
+        summary, made_of, part_of = described.summary, [*described.source_summary_ids], [*described.derived_ids]
         facts = f"{summary.kind} of depth {summary.depth}, {summary.token_count:,} tokens, stands for "
-        facts += f"{summary.source_message_token_count:,} tokens of messages"
-        return {
-            "facts": facts,
-            "text": summary.content,
-            "made_of": list(described.source_summary_ids),
-            "part_of": list(described.derived_ids),
-        }
-    if isinstance(described, DescribedMessage):
-        said = described.said
+        facts, text = f"{facts}{summary.source_message_token_count:,} tokens of messages", summary.content
+    elif isinstance(described, DescribedMessage):
+        said, made_of = described.said, [*described.file_ids]
         facts = f"{said.role}, {minute(described.created_at)}, {described.tokens:,} tokens, id {said.message_id}"
-        return {
-            "facts": facts,
-            "text": said.text,
-            "made_of": list(described.file_ids),
-            "part_of": [said.leaf_id] if said.leaf_id else [],
-        }
-    file = described.stored.file
-    facts = f"{file.name or 'a file'}, {file.mime_type or 'unknown type'}, {file.byte_size:,} bytes"
-    return {"facts": facts, "text": file.exploration_summary, "made_of": [], "part_of": []}
+        text, part_of = said.text, [said.leaf_id] if said.leaf_id else []
+    else:
+        file = described.stored.file
+        facts = f"{file.name or 'a file'}, {file.mime_type or 'unknown type'}, {file.byte_size:,} bytes"
+        text = file.exploration_summary
+    return {"facts": facts, "text": text, "made_of": made_of, "part_of": part_of}

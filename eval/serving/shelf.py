@@ -20,7 +20,6 @@ from lcm.redaction import redacted
 KINDS = ("run", "sweep", "comparison", "regression", "transfer", "study", "preset", "store")
 """In the order in which they are shown."""
 HEADLINE = ("recall@10", "nDCG@10", "recall@2000t", "tokens@10")
-"""Of a run."""
 _STORE = b"SQLite format 3\x00"
 _TABLE_OF_A_STORE = b"schema_migrations"
 _OWNERS = ("sweep", "comparison", "regression", "transfer", "study")
@@ -93,7 +92,7 @@ class Shelf:
         """Newest first within each kind; points of sweeps, trials and what comparisons evaluated stand in those."""
         found = {one: self._known.get(one) or _shelved(self.root, *one) for one in _files(self.root)}
         self._known = found
-        newest = sorted(_asked(_labelled([*found.values()])), key=lambda one: one.changed_at, reverse=True)
+        newest = sorted(_told([*found.values()]), key=lambda one: one.changed_at, reverse=True)
         return sorted(newest, key=lambda one: KINDS.index(one.kind))
 
     def matching(self, words: str) -> list[Shelved]:
@@ -113,29 +112,18 @@ class Shelf:
         return found
 
 
-def _labelled(shelved: Sequence[Shelved]) -> list[Shelved]:
-    """Let the points of sweeps say what was swept there."""
-    labels = {
-        one.path / str(point["folder"]): str(point["label"])
-        for one in shelved
-        if one.kind == "sweep"
-        for point in one.summary.get("points", ())
-    }
-    return [
-        replace(one, label=label, words=f"{one.words} {label.lower()}")
-        if (label := labels.get(one.path)) and not one.label
-        else one
-        for one in shelved
-    ]
-
-
-def _asked(shelved: Sequence[Shelved]) -> list[Shelved]:
-    """Let sweeps say what their points were asked."""
-    names: dict[Path, dict[str, None]] = {}
+def _told(shelved: Sequence[Shelved]) -> Iterator[Shelved]:
+    """Let the points of sweeps say what was swept there, and sweeps what their points were asked."""
+    labels, asked = dict[Path, str](), dict[Path, dict[str, None]]()
     for one in shelved:
+        for point in one.summary.get("points", ()) if one.kind == "sweep" else ():
+            labels[one.path / str(point["folder"])] = str(point["label"])
         if one.kind == "run" and one.dataset:
-            names.setdefault(one.path.parent, {})[one.dataset] = None
-    return [replace(one, asked=", ".join(names.get(one.path, ()))) if one.kind == "sweep" else one for one in shelved]
+            asked.setdefault(one.path.parent, {})[one.dataset] = None
+    for one in shelved:
+        if (label := labels.get(one.path)) and not one.label:
+            one = replace(one, label=label, words=f"{one.words} {label.lower()}")
+        yield replace(one, asked=", ".join(asked.get(one.path, ()))) if one.kind == "sweep" else one
 
 
 def grouped(shelved: Sequence[Shelved]) -> tuple[list[Shelved], dict[str, list[Shelved]]]:

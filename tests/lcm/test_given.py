@@ -14,10 +14,9 @@ from eval.batch.sources import digest_of
 from eval.dataset.beir import Beir
 from eval.dataset.collection import read_trec_qrels
 from eval.dataset.files import json_array, json_array_stream, unpacked_lines
-from eval.dataset.ledger import read_ledger
+from eval.dataset.locomo import read_ledger
 from eval.dataset.longmemeval import LongMemEval
 from eval.judging.judgements import JudgementFile
-from eval.questions.files import read_questions
 from eval.run import Run, read_summary, read_table
 from lcm import given
 from lcm.compaction.guidance.scanner import ByteScanner
@@ -32,6 +31,7 @@ from lcm.transcript.recorded_file import RecordedFile
 from pipelines import import_preset
 from tests.support.interrupting import within
 from tests.support.packing import PACKINGS
+from tests.support.read_questions import read_questions
 
 LINE = json.dumps({"role": "user", "content": "a" * 900}) + "\n"
 

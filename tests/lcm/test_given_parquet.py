@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from eval.dataset.beir import Beir
-from eval.questions.files import read_questions
 from lcm.errors import DatasetError, LimitError, TranscriptError
 from lcm.given_parquet import rows
 from lcm.limits import UNPACKED_RATIO
 from lcm.records.conversation import Message, Transcript
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.reading import read_transcripts
+from tests.support.read_questions import read_questions
 
 N = 100_000
 ONCE = pa.array(np.zeros(N, np.int32))

@@ -11,13 +11,13 @@ import pytest
 from ir_measures import nDCG
 
 from eval.dataset.sample import Sample
-from eval.questions.files import read_questions
 from eval.questions.question import Evidence
 from pipelines.cli import BAD_INPUT
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.pipelines.conftest import QUICK, Finished, Lcm
 from tests.support.local_server import said, served
 from tests.support.looked_at import NO_CONTEXTS, copied
+from tests.support.read_questions import read_questions
 
 RUNS = (*QUICK, NO_CONTEXTS)
 

@@ -1,8 +1,8 @@
 """`lcm questions make`: a questions file from sessions alone, told as generated."""
 
 from eval.dataset.sample import bundled_directory
-from eval.questions.files import read_questions
 from tests.pipelines.conftest import Lcm
+from tests.support.read_questions import read_questions
 
 SESSIONS = str(bundled_directory() / "transcripts")
 FEW = ("kinds=[known_item,later_mention]", "kinds.known_item.n=5", "kinds.later_mention.n=4")

@@ -13,10 +13,9 @@ from omegaconf import DictConfig
 
 from eval.external.http import Http, HttpConnection
 from eval.external.mcp import Mcp, McpConnection
-from eval.external.none import NoExternal
 from eval.external.process import Stdio
 from eval.external.ranking import External
-from eval.external.session import FaultError
+from eval.external.session import FaultError, NoExternal
 from lcm.consent import COMMANDS, TRUST
 from lcm.errors import LcmError
 from pipelines.config import building
@@ -53,7 +52,7 @@ def played(config: DictConfig) -> object:
     with mock.patch.dict(os.environ, {COMMANDS: shlex.join(config.external.command)}):
         given = dataset()
         logs = []
-        with mock.patch("eval.external.ranking.read_log", side_effect=_noting(logs)):
+        with mock.patch("eval.external.ranking.LogReading", side_effect=_noting(logs)):
             found = ranking.played(
                 system(), given, given.workspaces[0], is_per_turn=False, budgets=(), cache=None
             ).ranking
@@ -61,11 +60,11 @@ def played(config: DictConfig) -> object:
 
 
 def _noting(logs: list[Any]) -> Any:
-    from eval.external.reading import read_log
+    from eval.external.reading import LogReading
 
     def noted(log: Any, *others: Any) -> Any:
         logs.append(log["call"].to_list())
-        return read_log(log, *others)
+        return LogReading(log, *others)
 
     return noted
 

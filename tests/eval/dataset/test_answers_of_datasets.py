@@ -76,7 +76,7 @@ def test_the_samples_and_any_part_of_them_answer_all_but_what_was_never_said() -
     assert len(sample.unanswerable) == 11
     assert sample.reference_answers()["q001"] == ["cashew cream"]
     paths = [str(bundled_directory() / "transcripts")]
-    own = Own(paths, str(bundled_directory() / "queries.jsonl"), workspace="file").load()
+    own = Own(paths, questions=str(bundled_directory() / "queries.jsonl"), workspace="file").load()
     assert own.answers.equals(sample.answers)
     assert own.unanswerable == sample.unanswerable
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eval.dataset.ledger import LEDGER, Correction, Ledger, ledger_text, read_ledger
+from eval.dataset.locomo import LEDGER, Correction, Ledger, ledger_text, read_ledger
 from lcm.errors import DatasetError
 
 WRONG = Correction("a/1", ("D1:1",), ("D1:2", "D3:4"), False, "the turns do not hold the answer", "audit", "2")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.lmeb import Lmeb
-from eval.replay.workspace_replay import Bulk
+from eval.replay.workspace_replay import growth
 from lcm.errors import DatasetError
 from tests.eval.dataset.evidence import evidence
 from tests.eval.dataset.refusals import misread
@@ -49,7 +49,7 @@ def test_queries_are_asked_of_the_scene_that_their_id_begins_with(small: str) ->
         "temporal/scene_0_q_0": {"Session 1, Turn 1 Ada: I keep bees."},
     }
     assert dataset.protocol == "task=LoCoMo subsets=single_hop,temporal unit=document"
-    heard = [len(t.messages) for ts, _ in Bulk().steps(dataset.transcripts, dataset.queries) for t in ts]
+    heard = [len(t.messages) for ts, _ in growth(dataset.transcripts, dataset.queries) for t, _ in ts]
     assert heard == [4, 2]
 
 

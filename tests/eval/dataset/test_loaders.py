@@ -16,7 +16,7 @@ from eval.dataset.locomo import Locomo
 from eval.dataset.longmemeval import LongMemEval
 from eval.dataset.personamem import Personamem
 from eval.dataset.qmsum import Qmsum
-from eval.replay.workspace_replay import Bulk
+from eval.replay.workspace_replay import growth
 from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from tests.eval.dataset.test_dialogsum import write_small_dialogsum
@@ -140,5 +140,5 @@ def test_where_nothing_has_a_time_every_query_hears_the_whole(
     dataset = loader(write(tmp_path, monkeypatch)).load()
     assert {message.created_at for t in dataset.transcripts for message in t.messages} == {None}
     assert all(query.asked_at > EPOCH for query in dataset.queries)
-    ((heard, asked),) = Bulk().steps(dataset.transcripts, dataset.queries)
-    assert (tuple(heard), tuple(asked)) == (dataset.transcripts, dataset.queries)
+    ((heard, asked),) = growth(dataset.transcripts, dataset.queries)
+    assert (tuple(one for one, _ in heard), tuple(asked)) == (dataset.transcripts, dataset.queries)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from eval.dataset.card import dataset_digest
-from eval.dataset.ledger import ledger_text, mended, read_ledger
-from eval.dataset.locomo import Locomo, _session_time
+from eval.dataset.files import Record
+from eval.dataset.locomo import TIME, Locomo, ledger_text, mended, read_ledger
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.eval.dataset.evidence import evidence
@@ -45,7 +45,7 @@ def test_turns_keep_order_speaker_session_and_time_and_rebuild_exactly(small: st
 
 @pytest.mark.parametrize(("clock", "hour"), [("12:05 am", 0), ("12:05 pm", 12), ("1:05 am", 1), ("11:05 pm", 23)])
 def test_the_clock_has_twelve_hours(clock: str, hour: int) -> None:
-    assert _session_time(f"{clock} on 8 May, 2023") == datetime(2023, 5, 8, hour, 5, tzinfo=UTC)
+    assert Record("", {}).instant("", f"{clock} on 8 May, 2023", TIME, "") == datetime(2023, 5, 8, hour, 5, tzinfo=UTC)
 
 
 def test_sessions_come_in_the_order_of_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ OWN = ROOT / "docs" / "examples" / "own"
 
 def sample(**fields: object) -> Own:
     paths = [str(bundled_directory() / "transcripts")]
-    return Own(paths, str(bundled_directory() / "queries.jsonl"), workspace="file", **fields)  # type: ignore[arg-type]
+    return Own(paths, questions=str(bundled_directory() / "queries.jsonl"), workspace="file", **fields)  # type: ignore[arg-type]
 
 
 def test_the_sample_as_own_data_is_the_sample() -> None:
@@ -35,10 +35,10 @@ def test_the_sample_as_own_data_is_the_sample() -> None:
 def test_a_question_without_an_instant_is_asked_when_all_of_its_workspace_was_said() -> None:
     with pytest.raises(DatasetError, match=r"dataset.questions names no file: .* `lcm questions make PATHS"):
         Own([str(OWN / "sessions")]).load()
-    dataset = Own([str(OWN / "sessions")], str(OWN / "questions.jsonl"), workspace="folder", similarity=0.8)
+    dataset = Own([str(OWN / "sessions")], questions=str(OWN / "questions.jsonl"), workspace="folder", similarity=0.8)
     with pytest.raises(DatasetError, match=r"questions.jsonl:20: an unanswerable question must name its workspace"):
         dataset.load()
-    whole = Own([str(OWN / "sessions")], str(OWN / "questions.jsonl")).load()
+    whole = Own([str(OWN / "sessions")], questions=str(OWN / "questions.jsonl")).load()
     last = max(message.created_at for one in whole.transcripts for message in one.messages if message.created_at)
     assert {query.asked_at for query in whole.queries} == {last}
     assert last > datetime(2026, 3, 4, 10, tzinfo=UTC)
@@ -50,7 +50,7 @@ def test_the_digest_is_that_of_files_questions_and_what_they_name(tmp_path: Path
     digests = []
     for row in ('"Where?",dawn', '"Where?",dawn', '"When?",dawn'):
         path.write_text(f"question,evidence\n{row}\n")
-        digests.append(Own([str(tmp_path / "a.jsonl")], str(path)).load().digest)
+        digests.append(Own([str(tmp_path / "a.jsonl")], questions=str(path)).load().digest)
     assert digests[0] == digests[1] != digests[2]
 
 
@@ -63,7 +63,7 @@ def test_generated_questions_are_told_and_what_is_unused_is_a_note(tmp_path: Pat
         {"question": "How?", "evidence": "we sail at dawn with the ebb"},
     ]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    dataset = Own([str(tmp_path / "a.jsonl")], str(path)).load()
+    dataset = Own([str(tmp_path / "a.jsonl")], questions=str(path)).load()
     assert dataset.generated == "known_item; 1 asked by people"
     assert dataset.generated_by_query == {dataset.queries[0].query_id: "known_item"}
     assert dataset.notes[0].startswith("questions: questions.jsonl, sha256 ")

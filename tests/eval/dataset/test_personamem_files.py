@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eval.dataset.personamem import Personamem
-from eval.replay.workspace_replay import Bulk
+from eval.replay.workspace_replay import growth
 from lcm.errors import DatasetError
 from lcm.transcript.parts import rebuild
 from tests.eval.dataset.refusals import misread
@@ -78,8 +78,8 @@ def test_a_question_hears_the_messages_before_its_index_and_no_more(tmp_path: Pa
     write_published(tmp_path, asked)
     dataset = Personamem(str(tmp_path)).load()
     heard: dict[str, int] = {}
-    for transcripts, queries in Bulk().steps(dataset.transcripts, dataset.queries):
-        for transcript in transcripts:
+    for transcripts, queries in growth(dataset.transcripts, dataset.queries):
+        for transcript, _ in transcripts:
             heard[transcript.workspace_id] = len(transcript.messages)
         for query in queries:
             heard[query.query_id] = heard["ada"]

@@ -8,17 +8,7 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.card import Card, PinnedFile, Release
-from eval.dataset.files import (
-    any_of,
-    check_only,
-    check_part,
-    files_of,
-    find_file,
-    identified,
-    json_records,
-    notes_of,
-    part_words,
-)
+from eval.dataset.files import Published, any_of, files_of, find_file, identified, json_records, notes_of
 from lcm.errors import DatasetError
 
 TALKS = json_records("array", ("qa", "id"), ("turns",))
@@ -118,14 +108,13 @@ def test_a_named_file_needs_no_folder_but_the_right_shape(tmp_path: Path, monkey
 
 
 def test_a_part_names_what_is_there() -> None:
-    check_part(None, [], "talks.json")
-    check_part(["b"], ["a", "b"], "talks.json")
+    Published().check_part([], "talks.json")
+    Published(only=["b"]).check_part(["a", "b"], "talks.json")
     with pytest.raises(DatasetError) as caught:
-        check_part(["b", "x"], ["a", "b"], "talks.json")
+        Published(only=["b", "x"]).check_part(["a", "b"], "talks.json")
     assert str(caught.value) == "dataset.only names 'x', which talks.json does not hold; it holds a, b"
     with pytest.raises(DatasetError, match="it holds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more"):
-        check_part(["x"], [str(n) for n in range(20)], "talks.json")
+        Published(only=["x"]).check_part([str(n) for n in range(20)], "talks.json")
     for bad in ([], "conv-26", [1]):
         with pytest.raises(ValueError, match="only must be null or a list of names, got "):
-            check_only(bad)  # type: ignore[arg-type]
-    assert (part_words(None), part_words(["b", "a"])) == ("", " only=a,b")
+            Published(only=bad)  # type: ignore[arg-type]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from eval.dataset.own import Transcripts
 from eval.dataset.sample import bundled_directory
-from eval.dataset.transcripts import Transcripts
 from lcm.errors import DatasetError, TranscriptError
 
 HELLO = json.dumps({"timestamp": "2026-01-05T09:00:00Z", "role": "user", "content": "hello"})

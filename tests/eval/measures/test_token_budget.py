@@ -236,7 +236,7 @@ def test_questions_of_ones_own_are_measured_by_their_quotations(tmp_path: Path) 
     ]
     lines = ({"question_id": name, "question": text, "evidence": evidence} for name, text, evidence in asked)
     questions.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    data = Own([str(sessions)], str(questions)).load()
+    data = Own([str(sessions)], questions=str(questions)).load()
     quoted = data.quotations.select("query_id", "quotation").rows()
     assert quoted == [("words", "Keep thirty back-ups"), ("alike", "keep thirty back-ups of the harbour lo")]
     assert data.part(data.workspaces).quotations.equals(data.quotations)

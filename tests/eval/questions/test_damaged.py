@@ -16,7 +16,7 @@ def test_a_whole_file_is_read_whatever_ends_its_lines(tmp_path: Path) -> None:
     for name, content in (("unix", whole), ("dos", whole.replace(b"\n", b"\r\n")), ("mark", b"\xef\xbb\xbf" + whole)):
         path = tmp_path / f"{name}.jsonl"
         path.write_bytes(content)
-        dataset = Own([sessions], str(path)).load()
+        dataset = Own([sessions], questions=str(path)).load()
         found.append((dataset.queries, dataset.qrels.rows()))
     assert found[0] == found[1] == found[2]
     assert [message for _, message, _ in found[0][1]] == ["harbour:u3", "harbour:u5"]
@@ -31,7 +31,7 @@ def test_every_damaged_file_is_refused_in_one_line_that_says_where(tmp_path: Pat
         path.write_bytes(damaged.content)
         told = None
         try:
-            Own(own.paths, str(path)).load()
+            Own(own.paths, questions=str(path)).load()
         except LcmError as error:
             told = str(error)
         where = f"{path}:{damaged.line}: " if damaged.line else f"{path}:"

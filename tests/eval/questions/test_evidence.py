@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from eval.dataset.own import Own
-from eval.questions.evidence import LocatedFile, locate
+from eval.questions.evidence import LocatedQuestion, Unresolved, locate
 from eval.questions.files import QuestionsFile
 from eval.questions.question import Evidence, Question
-from eval.questions.quotation import copies, holding, searched_texts
+from eval.questions.quotation import holding, searched_texts
 from eval.questions.sessions import Sessions
 from lcm.store.store import Store
 from lcm.token_estimator import Utf16Units
@@ -36,21 +36,23 @@ def talk(folder: Path, *said: str | dict[str, object]) -> Sessions:
     return Own([str(folder)]).sessions()
 
 
-def located(sessions: Sessions, *evidence: Evidence, store: Path | None = None, **fields: object) -> LocatedFile:
+def located(
+    sessions: Sessions, *evidence: Evidence, store: Path | None = None, **fields: object
+) -> tuple[list[LocatedQuestion], list[Unresolved]]:
     question = Question("q", "Where?", evidence, line=7, **fields)  # type: ignore[arg-type]
     return locate(QuestionsFile(Path("q.jsonl"), "", (question,), (), ()), sessions, store=store)
 
 
 def ids(sessions: Sessions, *evidence: Evidence, **fields: object) -> list[str]:
     found = located(sessions, *evidence, **fields)
-    assert [str(one.problem) for one in found.unresolved] == []
-    return found.questions[0].message_ids
+    assert [str(one.problem) for one in found[1]] == []
+    return found[0][0].message_ids
 
 
 def refusal(sessions: Sessions, *evidence: Evidence, **fields: object) -> str:
     found = located(sessions, *evidence, **fields)
-    assert found.questions == ()
-    return str(found.unresolved[0].problem)
+    assert found[0] == []
+    return str(found[1][0].problem)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +103,13 @@ def test_calls_arguments_and_results_are_searched(sessions: Sessions) -> None:
         '"height_m":0.31': "tool",
         "sqlite3 tide.db 'PRAGMA journal_mode=WAL;'": "assistant",
     }.items():
-        (question,) = located(sessions, Evidence(quote)).questions
+        (question,) = located(sessions, Evidence(quote))[0]
         (place,) = question.located[0].places
         assert (question.located[0].how, place.message.role) == ("quotation", role)
 
 
 def test_likeness_keeps_every_number_and_says_how_like(sessions: Sessions) -> None:
-    (question,) = located(sessions, Evidence("A token bucket pro key: the ferry company holds 600")).questions
+    (question,) = located(sessions, Evidence("A token bucket pro key: the ferry company holds 600"))[0]
     assert question.located[0].how.startswith("like, 9")
     for unlike in (
         "A token bucket per key: the ferry company's holds 660",
@@ -127,7 +129,7 @@ def test_likeness_swaps_no_number_and_no_negation(tmp_path: Path) -> None:
         ("I never recommended blue paint for the kitchen wall.", "I ever recommended blue paint for the kitchen wall."),
     ):
         sessions = talk(tmp_path, said)
-        (unresolved,) = located(sessions, Evidence(quoted)).unresolved
+        (unresolved,) = located(sessions, Evidence(quoted))[1]
         assert "stands in no message" in str(unresolved.problem)
         assert unresolved.nearest[0].message.content == said
         assert ids(sessions, Evidence(said.replace("a", "á", 1))) == ["a:1"]
@@ -142,24 +144,24 @@ def test_a_quotation_like_no_message_is_refused_with_those_that_share_its_words(
         "Every eight weeks, with citric acid; Petra does it, when she is at the machine",
     )
     sessions = talk(tmp_path, *said)
-    (unresolved,) = located(sessions, Evidence("Petra descales the machine each week")).unresolved
+    (unresolved,) = located(sessions, Evidence("Petra descales the machine each week"))[1]
     assert "stands in no message" in str(unresolved.problem)
     assert [place.message.content for place in unresolved.nearest] == [said[3], said[2]]
-    assert located(sessions, Evidence("zebras graze under moonlight")).unresolved[0].nearest == ()
+    assert located(sessions, Evidence("zebras graze under moonlight"))[1][0].nearest == ()
 
 
 def test_what_stands_in_several_messages_is_refused_with_the_nearest_unless_these_are_copies(
     sessions: Sessions, tmp_path: Path
 ) -> None:
-    (unresolved,) = located(sessions, Evidence("1,200")).unresolved
+    (unresolved,) = located(sessions, Evidence("1,200"))[1]
     assert str(unresolved.problem).startswith("q.jsonl:7: evidence: '1,200' stands in 3 messages; quote more of one")
     assert len(unresolved.nearest) == 3
-    (unresolved,) = located(sessions, Evidence("Keep forty of them, and tell me by post")).unresolved
+    (unresolved,) = located(sessions, Evidence("Keep forty of them, and tell me by post"))[1]
     assert "Keep thirty" in unresolved.nearest[0].message.content
     assert len(ids(sessions, Evidence("wrk -t2 -c40 -d10s"))) == 2  # calls that say the same
     twice = talk(tmp_path, "We sail at dawn.", "We sail at dawn.")
     assert ids(twice, Evidence("We sail at dawn")) == ["a:1", "a:2"]
-    assert copies(holding(["dawn"], twice.transcripts)["dawn"])
+    assert len({one.content_digest() for one in holding(["dawn"], twice.transcripts)["dawn"]}) == 1
     thrice = talk(tmp_path, "We sail at dawn.", "We sail at dawn!", "We sail at dawn.")
     assert "stands in 3 messages" in refusal(thrice, Evidence("We sail at dawn"))
 
@@ -203,12 +205,12 @@ def test_a_question_is_asked_where_its_evidence_lies() -> None:
     own = Own([str(OWN / "sessions")], workspace="folder")
     sessions = own.sessions()
     assert [file.workspace_id for file in sessions.files] == ["claude", "codex", "pi"]
-    (question,) = located(sessions, Evidence("Set to max-age=300")).questions
+    (question,) = located(sessions, Evidence("Set to max-age=300"))[0]
     assert question.workspace_id == "codex"
     both = (Evidence("Set to max-age=300"), Evidence("Deploy tidepool"))
     assert "its evidence lies in 2 workspaces ('codex', 'pi')" in refusal(sessions, *both)
     assert "must name its workspace" in refusal(sessions)
-    assert located(sessions, workspace="pi").questions[0].workspace_id == "pi"
+    assert located(sessions, workspace="pi")[0][0].workspace_id == "pi"
     assert "stands in no message" in refusal(sessions, Evidence("Deploy tidepool"), workspace="codex")
     assert "there is no workspace 'emacs'" in refusal(sessions, workspace="emacs")
 

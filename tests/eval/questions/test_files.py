@@ -4,9 +4,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from eval.questions.files import read_file, read_questions, write_questions
+from eval.questions.files import read_file, write_questions
 from eval.questions.question import ENDINGS, Evidence, Question
 from lcm.errors import DatasetError
+from tests.support.read_questions import read_questions
 
 QUESTIONS = (
     Question("q1", "Where, and when?", (Evidence("a:1"), Evidence('[said] so, "there"\nand then')), answer="here"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval.replay.workspace_replay import Bulk, PerTurn, turns
+from eval.replay.workspace_replay import Bulk, PerTurn, growth, turns
 from lcm.compaction.lossless.lossless import Lossless
 from lcm.compaction.summarizer.chain import Truncate
 from lcm.memory.memory import Memory
@@ -22,24 +22,24 @@ ROLES = ("system", "user", "assistant", "tool", "assistant", "user", "assistant"
 @given(st.lists(st.integers(-1, len(LINES) + 1), max_size=12))
 def test_every_query_comes_once_before_anything_later_is_heard(asked: list[int]) -> None:
     queries = [Query(f"q{i}", "kitchen", minute(n)) for i, n in enumerate(asked)]
-    steps = list(Bulk().steps([transcript()], queries))
+    steps = list(growth([transcript()], queries))
     assert sorted(q.query_id for _, group in steps for q in group) == sorted(q.query_id for q in queries)
     for heard, group in steps:
         if not heard:  # nothing has been said yet
             assert all(query.asked_at < minute(0) for query in group)
             continue
-        messages = [message for t in heard for message in t.messages]
+        messages = [message for t, _ in heard for message in t.messages]
         for query in group:
             assert [m for m in transcript().messages if m.created_at <= query.asked_at] == messages
-    sizes = [sum(len(t.messages) for t in heard) for heard, _ in steps]
+    sizes = [sum(len(t.messages) for t, _ in heard) for heard, _ in steps]
     assert all(a < b for a, b in pairwise(sizes))
 
 
 def test_only_what_grew_comes_again_and_a_message_without_a_time_with_the_last_known_one() -> None:
     short, long = transcript(LINES[:2], "short"), transcript(LINES, "long")
     untimed = replace(short, messages=(short.messages[0], replace(short.messages[1], created_at=None)))
-    steps = list(Bulk().steps([untimed, long], [Query("early", "a", minute(1)), Query("late", "b", minute(5))]))
-    assert [[(t.conversation_id, len(t.messages)) for t in heard] for heard, _ in steps] == [
+    steps = list(growth([untimed, long], [Query("early", "a", minute(1)), Query("late", "b", minute(5))]))
+    assert [[(t.conversation_id, len(t.messages)) for t, _ in heard] for heard, _ in steps] == [
         [("short", 2), ("long", 2)],
         [("long", 6)],
     ]

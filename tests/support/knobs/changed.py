@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eval.dataset.ledger import Correction, ledger_text
+from eval.dataset.locomo import Correction, ledger_text
 from eval.dataset.sample import bundled_directory
 from lcm.retrieval.embedder.export import find_export
 from lcm.retrieval.embedder.onnx import WEIGHTS_SHA256
