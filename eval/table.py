@@ -331,7 +331,6 @@ def means_table(
     A narrow terminal lacks columns from the right while five are left, then the bounds, then further columns.
 
     Args:
-        costs: the measures of which less is better.
         own: what the rows of the system itself are called, perhaps before an `@`.
         stars: measure -> numbers of the rows that are best by it, and significantly better.
     """

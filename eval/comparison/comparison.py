@@ -13,7 +13,7 @@ import polars as pl
 from eval.comparison.pairing import Pairing, disagreements, shared_queries, unknown_settings
 from eval.dataset.dataset import generated_label
 from eval.measures.means import Entry
-from eval.measures.names import ANSWER_HEADLINE, kind_of
+from eval.measures.names import ANSWER_HEADLINE, among, kind_of
 from eval.run import Run
 from eval.table import interval
 from lcm.errors import LcmError
@@ -101,9 +101,19 @@ class Comparison:
         row = self.row(standing, self.by)
         return 0 if row is None else self.judged - row["n"]
 
-    def tokens(self) -> str | None:
-        """The measure that says what the answers cost a reader."""
-        return next((name for name in self.measures if kind_of(name) in _TOKENS), None)
+    def paid(self) -> dict[str, list[tuple[int, float, float, float | None, float | None]]]:
+        """What sides cost, in tokens and in time, as far as it is known: of each its place among the standings, its
+        cost, its mean by what decides, and the ends of that."""
+        tokens = next((name for name in self.measures if kind_of(name) in _TOKENS and name != self.by), None)
+        found: dict[str, list[tuple[int, float, float, float | None, float | None]]] = {}
+        for i, one in enumerate(self.standings):
+            costs = {} if tokens is None else {f"{tokens}, mean a question": one.means.get(tokens, {}).get("value")}
+            costs["ms a live question, median"] = (one.side.latency_ms or {}).get("p50_ms")
+            mean = one.means.get(self.by)
+            for cost, at in costs.items():
+                if at is not None and mean is not None and mean["value"] is not None:
+                    found.setdefault(cost, []).append((i, at, mean["value"], mean["low"], mean["high"]))
+        return found
 
 
 def compared(
@@ -119,7 +129,6 @@ def compared(
     Args:
         by: the measure that sides are sorted by; None = the first that is no cost.
         measures: that are compared; none = the usual ones, as far as all sides have them.
-        cluster: as of `Pairing`.
     Raises:
         LcmError: if they share no question, or one and the same was measured otherwise.
     """
@@ -127,13 +136,12 @@ def compared(
     notes = [*baseline.summary.get("notes", ()), *(note for side in others for note in _differences(baseline, side))]
     notes += [f"{side.name}: {flag}" for side in sides for flag in side.of_external]
     queries = shared_queries(sides)
+    asked = {side: f"{len(side.queries):,}" for side in sides}
     if queries.is_empty():
-        asked = "; ".join(
-            f"{side.name} asks {len(side.queries):,} of {side.summary['dataset']['name']}" for side in sides
-        )
-        raise LcmError(f"no question was put to all of them: {asked}; evaluate all over the same dataset=")
+        told = "; ".join(f"{side.name} asks {n} of {side.summary['dataset']['name']}" for side, n in asked.items())
+        raise LcmError(f"no question was put to all of them: {told}; evaluate all over the same dataset=")
     if any(len(queries) < len(side.queries) for side in sides):
-        counts = ", ".join(f"{side.name} {len(side.queries):,}" for side in sides)
+        counts = ", ".join(f"{side.name} {n}" for side, n in asked.items())
         notes.append(f"compared over the {len(queries):,} questions that all were asked, of: {counts}")
     costs = {name for side in sides for name, way in side.directions.items() if way == "lower"}
     if not baseline.measures:
@@ -196,11 +204,8 @@ def _differences(baseline: Run, side: Run) -> list[str]:
     if of_measures := next((one for one in found if one.is_of_measures), None):
         raise LcmError(f"{of_measures.told(baseline.name, side.name)}; evaluate both alike")
     told = [one.told(baseline.name, side.name) for one in found]
-    if unknown := unknown_settings(baseline, side):
-        told.append(
-            f"{baseline.name} and {side.name} are not known to agree in {', '.join(unknown)}: a config.yaml is missing"
-        )
-    return told
+    unknown, both = ", ".join(unknown_settings(baseline, side)), f"{baseline.name} and {side.name}"
+    return [*told, *([f"{both} are not known to agree in {unknown}: a config.yaml is missing"] if unknown else [])]
 
 
 def _is_same(sides: Sequence[Run], queries: pl.DataFrame, measure: str) -> bool:
@@ -228,14 +233,12 @@ def _chosen(known: Sequence[str], by: str | None, measures: Sequence[str]) -> li
         raise LcmError("no measure is known of all of them: evaluate them with the same measures=")
     chosen = list(measures)
     if not chosen:
-        usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]
-        contexts = [next((name for name in known if kind_of(name) == kind), None) for kind in _OF_CONTEXTS]
-        answers = [name for name in ANSWER_HEADLINE if name in known]
-        chosen = [name for name in (*usual, *answers, *contexts) if name is not None] or list(known[:_MOST_OTHERS])
+        contexts = [name for kind in _OF_CONTEXTS for name in [one for one in known if kind_of(one) == kind][:1]]
+        chosen = [*among((*_USUAL, *ANSWER_HEADLINE), known), *contexts] or list(known[:_MOST_OTHERS])
     return list(dict.fromkeys([*([by] if by else []), *chosen]))
 
 
-BY = (("recall@10", "session.recall@10", "recall@5", "session.recall@5"), ANSWER_HEADLINE)
+_BY = (("recall@10", "recall@5"), ANSWER_HEADLINE)
 """Of rankings and of answers: the first of each that a run has is what its arms are held by."""
 
 
@@ -246,9 +249,8 @@ def against_controls(run: Run) -> list[str]:
     The system is held against each arm query by query, as `lcm compare` holds systems. None is told where there is no
     arm, or nothing that both are measured by.
     """
-    measures = [next((name for name in names if name in run.summary["measures"]), None) for names in BY]
-    told = (_against(run, measure) for measure in measures if measure is not None)
-    return [line for line in told if line is not None]
+    measures = (measure for names in _BY for measure in among(names, run.summary["measures"])[:1])
+    return [line for measure in measures if (line := _against(run, measure)) is not None]
 
 
 def _against(run: Run, measure: str) -> str | None:
@@ -261,19 +263,13 @@ def _against(run: Run, measure: str) -> str | None:
     rows = pairing.rows(run, of_arms, [measure])
     if rows.is_empty():
         return None
-    named = _named(arms, rows)
     words = {"worse": "better than", "better": "worse than", "cannot tell": "not told from", "same": "the same as"}
-    parts = [f"{word} {', '.join(named[verdict])}" for verdict, word in words.items() if verdict in named]
-    corrected = f" (paired by query, p < {pairing.alpha:g}, Holm over {len(rows)} arms)" if len(rows) > 1 else ""
-    return f"by {measure} the system is {'; '.join(parts)}{corrected}"
-
-
-def _named(arms: Sequence[str], rows: pl.DataFrame) -> dict[str, list[str]]:
-    """The arm's verdict beside the system -> arms with how far the system is above each, the nearest first."""
-    found: dict[str, list[tuple[float, str]]] = {}
-    for row in rows.iter_rows(named=True):
+    found: dict[str, list[tuple[float, str]]] = {verdict: [] for verdict in words}
+    for row in rows.iter_rows(named=True):  # turned: how far the system is above the arm
         arm, above = arms[row["side"]], -row["difference"]
         ends = {"low": None, "high": None} if row["low"] is None else {"low": -row["high"], "high": -row["low"]}
         text = arm if row["verdict"] == "same" else f"{arm} {above:+.3f} {interval({**row, **ends})}"
-        found.setdefault(row["verdict"], []).append((abs(above), text))
-    return {verdict: [text for _, text in sorted(of)] for verdict, of in found.items()}
+        found[row["verdict"]].append((abs(above), text))  # the nearest first
+    parts = [f"{words[verdict]} {', '.join(text for _, text in sorted(of))}" for verdict, of in found.items() if of]
+    corrected = f" (paired by query, p < {pairing.alpha:g}, Holm over {len(rows)} arms)" if len(rows) > 1 else ""
+    return f"by {measure} the system is {'; '.join(parts)}{corrected}"

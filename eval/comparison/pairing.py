@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -63,14 +63,14 @@ def comparable(folder: Path, name: str) -> Run:
 def disagreements(baseline: Run, candidate: Run) -> Iterator[Disagreement]:
     """What two runs were not made alike in, as far as both say it."""
     ours, theirs = baseline.summary["dataset"], candidate.summary["dataset"]
-    told = (
+    told = [
         ("dataset", ours["name"], theirs["name"]),
         ("protocol", ours["protocol"], theirs["protocol"]),
         ("dataset digest", ours["digest"], theirs["digest"]),
         (_OF_MEASURES, baseline.summary["definitions"], candidate.summary["definitions"]),
         *_told_settings(baseline.config, candidate.config),
-    )
-    return (Disagreement(*one) for one in told if one[1] != one[2])
+    ]
+    return _differing(told)
 
 
 def shared_queries(sides: Sequence[Run]) -> pl.DataFrame:
@@ -89,8 +89,6 @@ def shared_queries(sides: Sequence[Run]) -> pl.DataFrame:
 def require_comparable(baseline: Run, candidate: Run, measures: Sequence[str]) -> list[str]:
     """Refuse runs whose numbers do not mean the same.
 
-    Args:
-        measures: those that are to be compared.
     Returns:
         Of these, the ones that both sides have; one that neither has is left out.
     Raises:
@@ -101,23 +99,17 @@ def require_comparable(baseline: Run, candidate: Run, measures: Sequence[str]) -
             why = next((flag for flag in side.summary.get("flags", ()) if "no number" in flag), "its notes say why")
             raise LcmError(f"the {role} has no number to be compared by: {why}")
     _refuse(disagreements(baseline, candidate))
-    levels = Disagreement("levels", *(", ".join(_levels(side)) for side in (baseline, candidate)))
-    _refuse(iter([levels] if levels.baseline != levels.candidate else []))
-    _require_same_queries("", set(baseline.queries["query_id"]), set(candidate.queries["query_id"]))
-    known = {side.name: set(side.measures) for side in (baseline, candidate)}
-    judged = []
+    _refuse(_differing([("levels", ", ".join(_levels(baseline)), ", ".join(_levels(candidate)))]))
+    _require_same_queries("", *(set(side.queries["query_id"]) for side in (baseline, candidate)))
+    known = [set(side.measures) for side in (baseline, candidate)]
     for measure in measures:
-        has = [measure in set(side.measures) for side in (baseline, candidate)]
-        if any(has) and not all(has):
-            only = "baseline" if has[0] else "candidate"
-            raise LcmError(
-                f"{measure} was measured of the {only} only: {_ALIKE}, or leave it out with "
-                f"regress.measures={{{measure}:null}}"
-            )
-        if all(has):
-            judged.append(measure)
+        if (measure in known[0]) != (measure in known[1]):
+            only = "baseline" if measure in known[0] else "candidate"
+            remedy = f"{_ALIKE}, or leave it out with regress.measures={{{measure}:null}}"
+            raise LcmError(f"{measure} was measured of the {only} only: {remedy}")
+    judged = [measure for measure in measures if measure in known[0]]
     if not judged:
-        there = ", ".join(sorted(known[baseline.name] & known[candidate.name])) or "none"
+        there = ", ".join(sorted(known[0] & known[1])) or "none"
         raise LcmError(f"neither run has any of {', '.join(measures)}: choose regress.measures from: {there}")
     told = {*baseline.directions, *candidate.directions}
     if untold := next((measure for measure in judged if measure not in told), None):
@@ -125,50 +117,30 @@ def require_comparable(baseline: Run, candidate: Run, measures: Sequence[str]) -
             f"neither run says whether more or less of {untold} is better: evaluate one of them again with this lcm"
         )
     for measure in judged:
-        ours, theirs = (_with_value(side, measure) for side in (baseline, candidate))
+        ours, theirs = (set(side.values.filter(measure=measure)["query_id"]) for side in (baseline, candidate))
         may_lack = [bool(side.of_external) for side in (baseline, candidate)]
         if not (ours & theirs and (may_lack[0] or theirs <= ours) and (may_lack[1] or ours <= theirs)):
             _require_same_queries(f"{measure} of ", ours, theirs)
     return judged
 
 
-def without_pair(baseline: Run, candidate: Run, measure: str) -> tuple[set[str], set[str]]:
-    """The queries that have a value of a measure on the baseline's side alone, and on the candidate's alone: external
-    memories leave some unanswered, or unjudged."""
-    ours, theirs = (_with_value(side, measure) for side in (baseline, candidate))
-    return ours - theirs, theirs - ours
-
-
-def _with_value(side: Run, measure: str) -> set[str]:
-    return set(side.values.filter(measure=measure)["query_id"])
-
-
 def require_same_settings(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> None:
     """Refuse configurations that measure otherwise, as far as both of them say how.
 
-    Args:
-        baseline: its whole configuration, as plain data.
-        candidate: alike.
     Raises:
         LcmError: naming the first key that differs, and both values.
     """
-    told = _told_settings(baseline, candidate)
-    _refuse(Disagreement(*one) for one in told if one[1] != one[2])
+    _refuse(_differing(_told_settings(baseline, candidate)))
 
 
 def unknown_settings(baseline: Run, candidate: Run) -> list[str]:
     """The settings that may differ unseen, for the `config.yaml` of a side is missing or does not have them."""
     configs = [side.config for side in (baseline, candidate)]
     groups = [group for group in SETTINGS if not all(_nodes(config, group) for config in configs)]
-    of_both = [_settings(config) for config in configs]
-    either = {
-        key: None
-        for place in _places(configs[0]).keys() & _places(configs[1]).keys()
-        for settings in of_both
-        for key in settings
-        if key.startswith(f"{place}.") and place.partition(".")[0] not in groups
-    }
-    return [*groups, *sorted(key for key in either if not all(key in settings for settings in of_both))]
+    ours, theirs = map(_settings, configs)
+    places = _places(configs[0]).keys() & _places(configs[1]).keys()
+    told = [f"{place}." for place in places if place.partition(".")[0] not in groups]
+    return [*groups, *sorted(key for key in ours.keys() ^ theirs.keys() if key.startswith(tuple(told)))]
 
 
 def _told_settings(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[tuple[str, object, object]]:
@@ -210,19 +182,22 @@ def _nodes(config: Mapping[str, Any], group: str) -> dict[str, Mapping[str, Any]
     return {group: node}
 
 
+def _differing(told: Iterable[tuple[str, object, object]]) -> Iterator[Disagreement]:
+    return (Disagreement(*one) for one in told if one[1] != one[2])
+
+
 def _refuse(found: Iterator[Disagreement]) -> None:
     if first := next(found, None):
         raise LcmError(f"{first.told()}; {_ALIKE}")
 
 
-def _require_same_queries(what: str, ours: Collection[str], theirs: Collection[str]) -> None:
-    ours, theirs = set(ours), set(theirs)
-    if ours == theirs:
-        return
-    raise LcmError(
-        f"{what}{len(ours):,} queries of the baseline and {len(theirs):,} of the candidate: {len(ours - theirs):,} are "
-        f"missing in the candidate and {len(theirs - ours):,} in the baseline, such as {min(ours ^ theirs)}; {_ALIKE}"
-    )
+def _require_same_queries(what: str, ours: set[str], theirs: set[str]) -> None:
+    if ours != theirs:
+        raise LcmError(
+            f"{what}{len(ours):,} queries of the baseline and {len(theirs):,} of the candidate: "
+            f"{len(ours - theirs):,} are missing in the candidate and {len(theirs - ours):,} in the baseline, such as "
+            f"{min(ours ^ theirs)}; {_ALIKE}"
+        )
 
 
 def _short(value: object) -> str:
@@ -300,7 +275,6 @@ class Pairing:
         Args:
             measures: one that the baseline and a candidate do not both have gives no row.
             queries: those of the baseline that are compared; None = all.
-            by_category: whether each category is a group beside all queries.
             untested: of the measures those that are told without a test, and ask nothing of the others.
         Raises:
             LcmError: if the draws are too few for so many tests.
@@ -309,7 +283,7 @@ class Pairing:
         costs = {name for side in (baseline, *candidates) for name, way in side.directions.items() if way == "lower"}
         before = _table(baseline, asked, measures)
         after = [_table(side, asked, measures) for side in candidates]
-        clusters = self._clusters(asked)
+        clusters = self.clusters(asked)
         found: list[dict[str, object]] = []
         for group, members in _groups(asked, by_category=by_category).items():
             of_group = None if clusters is None else clusters[members]
@@ -327,7 +301,7 @@ class Pairing:
     def means(self, side: Run, queries: pl.DataFrame, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
         """The means of a side over some queries, by measure: value, n, low, high."""
         table = _table(side, queries, measures)
-        low, high = self._intervals(table, ~np.isnan(table), self._clusters(queries))
+        low, high = self._intervals(table, ~np.isnan(table), self.clusters(queries))
         told = {}
         for i, measure in enumerate(measures):
             values = table[:, i][~np.isnan(table[:, i])]
@@ -340,9 +314,6 @@ class Pairing:
     def untold(self, rows: pl.DataFrame) -> str | None:
         """Why no row could be told better or worse, however much its sides differ: too few units for so many tests;
         None where one could.
-
-        Args:
-            rows: of `PAIRED_SCHEMA`.
         """
         tested = rows.filter(pl.col("p").is_not_null())
         if tested.is_empty():
@@ -357,7 +328,8 @@ class Pairing:
             f"{min(1.0, least * tests):.2g}; name fewer measures, or draw single questions"
         )
 
-    def _clusters(self, queries: pl.DataFrame) -> npt.NDArray[np.int64] | None:
+    def clusters(self, queries: pl.DataFrame) -> npt.NDArray[np.int64] | None:
+        """What is drawn as one: shape (queries,); None = each by itself."""
         if self.cluster == "none":
             return None
         return queries["workspace_id"].rank("dense").cast(pl.Int64).to_numpy()

@@ -63,6 +63,10 @@ def name(comparison: Comparison, standing: Standing) -> str:
     return f"{comparison.standings.index(standing) + 1} {' '.join(standing.side.name.split())}"
 
 
+def named(comparison: Comparison, standing: Standing) -> str:
+    return f"{name(comparison, standing)}{' (baseline)' if standing.is_baseline else ''}"
+
+
 def headline(comparison: Comparison) -> list[str]:
     """A line for each side but the baseline: what it is better by, what it is worse by."""
     lines = []
@@ -129,24 +133,21 @@ def report(comparison: Comparison) -> dict[str, Any]:
 
 
 def markdown(comparison: Comparison, picture: str | None) -> str:
-    """A table, and the picture.
-
-    Args:
-        picture: the file beside the page.
-    """
-    lines = [
+    """A table, and the picture."""
+    told, notes = (
+        "\n".join(f"- {plain_markdown(line)}" for line in lines)
+        for lines in (headline(comparison), (*incidents(comparison), *comparison.notes))
+    )
+    paragraphs = (
         f"## {plain_markdown(comparison.title)}",
-        "",
-        *(f"- {plain_markdown(line)}" for line in headline(comparison)),
-        "",
-        *((f"**{plain_markdown(comparison.label)}**", "") if comparison.label else ()),
+        told,
+        f"**{plain_markdown(comparison.label)}**" if comparison.label else "",
         table(comparison).markdown(),
-        "",
         f"{plain_markdown(explained(comparison))}.",
-        *("", *(f"- {plain_markdown(note)}" for note in (*incidents(comparison), *comparison.notes))),
-        *(("", f"![{plain_markdown(comparison.by)} against cost]({picture})") if picture else ()),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
+        notes,
+        f"![{plain_markdown(comparison.by)} against cost]({picture})" if picture else "",
+    )
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
 def _against(row: Mapping[str, Any] | None, *, is_baseline: bool) -> Row:
@@ -181,14 +182,7 @@ def draw(comparison: Comparison, path: Path) -> bool:
     Returns:
         Whether there is a cost to draw it over; nothing is drawn otherwise.
     """
-    tokens = comparison.tokens()
-    panels: list[tuple[str, list[tuple[int, float]]]] = []
-    if tokens is not None and tokens != comparison.by:
-        told = [(i, one.means[tokens]["value"]) for i, one in enumerate(comparison.standings) if tokens in one.means]
-        panels.append((f"{tokens} (mean a question)", [(i, value) for i, value in told if value is not None]))
-    timed = [(i, one.side.latency_ms["p50_ms"]) for i, one in enumerate(comparison.standings) if one.side.latency_ms]
-    if timed:
-        panels.append(("ms a live query (median)", timed))
+    panels = comparison.paid()
     if not panels:
         return False
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # here, because importing it takes a second
@@ -197,9 +191,13 @@ def draw(comparison: Comparison, path: Path) -> bool:
     figure = Figure(figsize=(6 * len(panels), 5), layout="constrained")
     FigureCanvasAgg(figure)
     of_panel = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (cost, points) in zip(of_panel, panels, strict=True):
-        for i, value in points:
-            _point(axes, comparison, i, value)
+    for axes, (cost, points) in zip(of_panel, panels.items(), strict=True):
+        for i, at, value, low, high in points:
+            ends = None if low is None or high is None else [(value - low,), (high - value,)]
+            standing = comparison.standings[i]
+            marker, label = "s" if standing.is_baseline else "o", _plain(_short(named(comparison, standing)))
+            axes.errorbar(at, value, yerr=ends, marker=marker, capsize=3, linestyle="none", label=label)
+            axes.annotate(str(i + 1), (at, value), textcoords="offset points", xytext=(6, 4), fontsize="small")
         axes.set(xlabel=f"{cost}: less is better", ylabel=comparison.by)
         axes.grid(visible=True, alpha=0.3)
     handles, names = of_panel[0].get_legend_handles_labels()
@@ -211,22 +209,10 @@ def draw(comparison: Comparison, path: Path) -> bool:
     return True
 
 
-def _point(axes: Any, comparison: Comparison, i: int, cost: float) -> None:
-    standing = comparison.standings[i]
-    mean = standing.means.get(comparison.by)
-    if mean is None or mean["value"] is None:
-        return
-    value = mean["value"]
-    ends = [(value - (mean["low"] or 0.0),), ((mean["high"] or 0.0) - value,)] if mean["low"] is not None else None
-    marker = "s" if standing.is_baseline else "o"
-    axes.errorbar(cost, value, yerr=ends, marker=marker, capsize=3, linestyle="none", label=_name(i, standing))
-    axes.annotate(str(i + 1), (cost, value), textcoords="offset points", xytext=(6, 4), fontsize="small")
-
-
-def _name(i: int, standing: Standing) -> str:
-    name = standing.side.name
-    short = name if len(name) <= _LONGEST_NAME else f"...{name[-_LONGEST_NAME + 3 :]}"
-    return _plain(f"{i + 1} {short}{' (baseline)' if standing.is_baseline else ''}")
+def _short(name: str) -> str:
+    """The number of a side, and as much of the end of its name as there is room for."""
+    number, _, of = name.partition(" ")
+    return name if len(of) <= _LONGEST_NAME else f"{number} ...{of[-_LONGEST_NAME + 3 :]}"
 
 
 def _plain(text: str) -> str:
@@ -253,11 +239,7 @@ _AGAIN = "run `lcm compare` again"
 
 @private()
 def write_comparison(folder: Path, comparison: Comparison, began_unix_s: float | None = None) -> dict[str, Any]:
-    """Write every file of a comparison and, last, its summary; returns what it found as plain data.
-
-    Args:
-        began_unix_s: when the command began; None: nobody needs to know.
-    """
+    """Write every file of a comparison and, last, its summary; returns what it found as plain data."""
     folder.mkdir(parents=True, exist_ok=True)
     is_drawn = draw(comparison, folder / PICTURE)
     write_frame(folder / ROWS, comparison.rows)

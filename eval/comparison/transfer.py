@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from eval.comparison.pairing import Pairing, shared_queries
@@ -56,8 +54,6 @@ def transferred(here: tuple[Run, Run], there: tuple[Run, Run], measures: Sequenc
     Args:
         here: default and tuned in our system.
         there: the same in the other memory.
-        measures: that are told, by `told_measures`.
-        pairing: how gains are tested, and what is drawn as one.
     Raises:
         LcmError: if there is no question for all four.
     """
@@ -67,7 +63,7 @@ def transferred(here: tuple[Run, Run], there: tuple[Run, Run], measures: Sequenc
     sides = (*here, *there)
     told = [name for name in measures if all(name in side.measures for side in sides)]
     table = _table(sides, told, queries)
-    asked = queries.filter(pl.col("query_id").is_in(table["query_id"].to_list()))
+    asked = queries.join(table, on="query_id", how="semi", maintain_order="left")
     if not told or asked.is_empty():
         return Transfer(tuple(_silent(sides, name) for name in measures), pairing.confidence, pairing.alpha)
     rows = [
@@ -118,9 +114,10 @@ def _gains(here: Mapping[str, Any], there: Mapping[str, Any], table: pl.DataFram
     sign = -1.0 if here["lower_is_better"] else 1.0
     columns = [table[f"{place} {measure}"].to_numpy().astype(float) for place in range(4)]
     whole, part = sign * (columns[1] - columns[0]), sign * (columns[3] - columns[2])
-    clusters = _clusters(table, pairing)
-    low, high = bootstrap_ratio(part, whole, pairing.resamples, pairing.confidence, pairing.seed, clusters)
-    return Gains(measure, n, here, there, float(part.mean() / whole.mean()), _end(low), _end(high))
+    clusters = pairing.clusters(table)
+    ends = bootstrap_ratio(part, whole, pairing.resamples, pairing.confidence, pairing.seed, clusters)
+    low, high = (end if math.isfinite(end) else None for end in ends)
+    return Gains(measure, n, here, there, float(part.mean() / whole.mean()), low, high)
 
 
 def _why_untold(row: Mapping[str, Any], pairing: Pairing) -> str:
@@ -131,16 +128,6 @@ def _why_untold(row: Mapping[str, Any], pairing: Pairing) -> str:
     if row["p_holm"] is None:
         return f"{row['n']} questions are too few to tell a gain here from chance"
     return f"the gain here is not beyond chance (p = {row['p_holm']:.3f}, alpha = {pairing.alpha:g})"
-
-
-def _clusters(table: pl.DataFrame, pairing: Pairing) -> npt.NDArray[np.int64] | None:
-    if pairing.cluster == "none":
-        return None
-    return table["workspace_id"].rank("dense").cast(pl.Int64).to_numpy()
-
-
-def _end(end: float) -> float | None:
-    return end if math.isfinite(end) else None
 
 
 JSON = "transfer.json"
@@ -160,28 +147,18 @@ def write_transfer(
 
     Args:
         told: where it went and what was lost: further keys of transfer.json.
-        dataset: its identity.
-        began_unix_s: when the command began; None: nobody needs to know.
     """
-    record = {
-        "name": name,
-        **told,
-        "dataset": dict(dataset),
-        "gains": [_record(gains) for gains in found.gains],
-        "confidence": found.confidence,
-        "alpha": found.alpha,
-        "notes": list(found.notes),
-    }
+    both: dict[str, Any] = {"name": name, "dataset": dict(dataset), "notes": list(found.notes)}
+    gains = [_record(gains) for gains in found.gains]
+    record = {**both, **told, "gains": gains, "confidence": found.confidence, "alpha": found.alpha}
     write_json(folder / JSON, record)
     summary = {
+        **both,
         "kind": "transfer",
-        "name": name,
-        "dataset": dict(dataset),
         "commit": commit(),
         "metrics": dict(_metrics(found.gains)),
         "params": {"target": told["target"], "dataset": dataset["name"]},
         "tags": dataset_tags(dataset),
-        "notes": list(found.notes),
     }
     write_summary(folder, summary, began_unix_s)
     return record

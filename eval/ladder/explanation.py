@@ -21,7 +21,7 @@ from lcm.errors import LcmError
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Ranker
 from lcm.records.context import Context, LeftOutReason
-from lcm.records.query import Query, Recalled
+from lcm.records.query import Query
 from lcm.retrieval.ranking.pipeline import SOURCE, Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 
@@ -149,10 +149,8 @@ def ladders(traced: Traced, wanted: pl.DataFrame) -> pl.DataFrame:
     """
     trace, reasons = traced.trace, traced.asked.ranking.reasons(traced.batch)
     steps = traced.plan.join(wanted, on="query_id", how="inner")
-    better = trace.filter(pl.col("stands_for").list.len() > 0).select(
-        "query_id", "step", "rank", "stands_for", stood_for_by="document_id"
-    )
-    better = better.explode("stands_for").rename({"stands_for": "document_id"}).drop("rank")
+    better = trace.filter(pl.col("stands_for").list.len() > 0).explode("stands_for")
+    better = better.select("query_id", "step", document_id="stands_for", stood_for_by="document_id")
     order = wanted.with_row_index("_wanted")
     rows = (
         steps.join(trace.drop("stage", "stands_for"), on=[*_DOCUMENT, "step"], how="left")
@@ -162,20 +160,15 @@ def ladders(traced: Traced, wanted: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("rank", "score").shift(1).over("_wanted").name.suffix("_before"))
         .filter(pl.col("rank").is_not_null() | pl.col("rank_before").is_not_null())
     )
-    is_ordered = pl.all_horizontal(pl.col("score", "score_before").is_not_null())
-    event = (
-        pl.when(pl.col("rank_before").is_null())
-        .then(pl.lit(ADDED))
-        .when(pl.col("rank").is_null())
-        .then(pl.lit(DROPPED))
-        .when(pl.col("score_before").is_null() & pl.col("score").is_not_null())
-        .then(pl.lit(ORDERED))
-        .when(is_ordered & (pl.col("rank") < pl.col("rank_before")))
-        .then(pl.lit(ROSE))
-        .when(is_ordered & (pl.col("rank") > pl.col("rank_before")))
-        .then(pl.lit(FELL))
-        .otherwise(pl.lit(STAYED))
-    )
+    is_scored, was_scored = pl.col("score").is_not_null(), pl.col("score_before").is_not_null()
+    events = {
+        ADDED: pl.col("rank_before").is_null(),
+        DROPPED: pl.col("rank").is_null(),
+        ORDERED: is_scored & ~was_scored,
+        ROSE: is_scored & was_scored & (pl.col("rank") < pl.col("rank_before")),
+        FELL: is_scored & was_scored & (pl.col("rank") > pl.col("rank_before")),
+    }
+    event = pl.coalesce(*(pl.when(is_so).then(pl.lit(name)) for name, is_so in events.items()), pl.lit(STAYED))
     told = rows.with_columns(event=event).select(list(LADDER_SCHEMA)).cast(pl.Schema(LADDER_SCHEMA))
     return told.join(reasons, on=[*_DOCUMENT, "step"], how="left", maintain_order="left")
 
@@ -194,9 +187,6 @@ def explained(
     Args:
         asked: one query, and the memory as it stood then.
         expected: the id of a message of the workspace, or of a document.
-        said: message id -> what the dataset tells of it.
-        first: how many documents are read.
-        tries: whether changes of the ranking are tried.
     """
     (query,), (traced,) = asked.queries, asked.traced()
     trace, plan, answers = traced.trace, traced.plan, traced.answers
@@ -218,9 +208,14 @@ def explained(
     last = ranks.join(plan.select(pl.col("step").max()), on="step", how="semi")["rank"]
     rank = None if last.is_empty() else last[0]
     taken = _taken(trace, answers, document_id, step, first)
-    is_tried = tries and place != FOUND and place not in REASONS
-    documents = covers["document_id"].to_list()
-    trials = tried(asked.memory, query, documents, _but_first_scores(trace, plan), first) if is_tried else None
+    trials = None
+    if tries and place != FOUND and place not in REASONS:
+        documents = covers["document_id"].to_list()
+        trials = tried(asked.memory, query, documents, _but_first_scores(trace, plan), first)
+    headline = _headline(place, step, rank, rows, trace, pool)
+    messages = traced.batch.documents.filter(document_id=document_id)["source_message_ids"].explode().len()
+    if place == FOUND and messages > 1:  # which have ranks of their own to other measures
+        headline += f", in a document of {messages} messages"
     return Explanation(
         query=query,
         expected=expected,
@@ -235,8 +230,7 @@ def explained(
         traced=traced,
         texts=traced.texts([document_id, *taken["document_id"], *rows["like_id"]]),
         pool=pool,
-        headline=_headline(place, step, rank, rows, trace, pool)
-        + (_beside(traced, document_id) if place == FOUND else ""),
+        headline=headline,
     )
 
 
@@ -303,12 +297,6 @@ def _headline(
     return "; ".join((f"{done} at {place}", *moved, *causes))
 
 
-def _beside(traced: Traced, document_id: str | None) -> str:
-    """That a document stands for several messages, which have ranks of their own to other measures."""
-    messages = traced.batch.documents.filter(document_id=document_id)["source_message_ids"].explode().len()
-    return f", in a document of {messages} messages" if messages > 1 else ""
-
-
 def _like(row: Mapping[str, Any], trace: pl.DataFrame) -> str:
     """The better document that a row of a ladder is like, and its rank behind that step."""
     if row["like_id"] is None:
@@ -322,10 +310,8 @@ def tried(
 ) -> list[Trial] | None:
     """Rank a query anew with each stage left out, each limit and all pools made larger.
 
-
     Args:
         memory: as it stood when the query was asked.
-        documents: of which the best counts.
         plan: the stages that the rows of the query pass, but the one that first gives scores: without it nothing is in
             order.
         first: how many documents are read: where a change lets a document be among them, it is not made greater.
@@ -415,17 +401,14 @@ def shown(
     """How a message stands in the contexts of one query, under each budget of a measure.
 
     Args:
-        asked: the query, and the memory as it stood then.
         answers: rows of `RANKED_SCHEMA` of the query.
     """
-    evidence = {query.query_id: [message_id] for query in asked.queries}
-    reading = MemoryReading(asked.memory, asked.queries, answers, evidence, dataset)
-    recalled: list[Recalled] = []
-    if asked.memory.system.assembly.shows_documents:
-        recalled = [one for found in asked.memory.recalled(answers).values() for one in found]
-    for _, _, held in measure.contexts(reading):
+    memory, evidence = asked.memory, {query.query_id: [message_id] for query in asked.queries}
+    found = memory.recalled(answers).values() if memory.system.assembly.shows_documents else ()
+    stand_for = [one.document_id for each in found for one in each if message_id in one.source_message_ids]
+    for _, _, held in measure.contexts(MemoryReading(memory, asked.queries, answers, evidence, dataset)):
         standing, context = held.standing(message_id), held.context
-        why = _why(asked.memory, message_id, standing, held, recalled)
+        why = _why(memory, message_id, standing, held, stand_for)
         yield Shown(context.budget_tokens, context.tokens, _HOW[standing.how], why, standing.path)
 
 
@@ -434,13 +417,12 @@ def with_budget(measure: Retention, budget: int | None) -> Retention:
     return measure if budget is None else replace(measure, budgets=(budget,))
 
 
-def _why(
-    memory: Memory,
-    message_id: str,
-    standing: Standing,
-    held: HeldContext,
-    recalled: Sequence[Recalled],
-) -> str:
+def _why(memory: Memory, message_id: str, standing: Standing, held: HeldContext, stand_for: Sequence[str]) -> str:
+    """Why a message stands so in a context, or why it does not.
+
+    Args:
+        stand_for: the recalled documents that were made of it.
+    """
     items = {item.item_id: item for item in held.context.items}
     if message_id in items:
         where = "in the fresh tail" if items[message_id].in_tail else "as it was said"
@@ -451,25 +433,13 @@ def _why(
         depth = memory.store.summaries_by_id([standing.path[-1]])[standing.path[-1]].depth
         below = "" if len(standing.path) == 1 else f", {len(standing.path)} expansions down"
         return f"in summary {standing.path[-1]} of depth {depth}{below}"
-    return _why_not(memory, message_id, standing, held.context, held.conversation_id, recalled)
-
-
-def _why_not(
-    memory: Memory,
-    message_id: str,
-    standing: Standing,
-    context: Context,
-    conversation_id: str,
-    recalled: Sequence[Recalled],
-) -> str:
-    said = [message.message_id for message in memory.store.messages(conversation_id)]
-    stand_for = [one.document_id for one in recalled if message_id in one.source_message_ids]
-    found = next(
-        (f"recalled as {name}, which is {_told(name, context, 'ranked behind')}" for name in stand_for), "not recalled"
-    )
+    context, said = held.context, [message.message_id for message in memory.store.messages(held.conversation_id)]
+    found = "not recalled"
+    if stand_for:
+        found = f"recalled as {stand_for[0]}, which is {_told(stand_for[0], context, 'ranked behind')}"
     if message_id not in said:
         found = found if memory.system.assembly.shows_documents else "its context shows nothing else"
-        return f"not part of conversation {conversation_id}, and {found}"
+        return f"not part of conversation {held.conversation_id}, and {found}"
     at = f"message {said.index(message_id) + 1} of {len(said)}"
     item_id = standing.path[-1] if standing.path else message_id
     told = context.left_out.get(item_id)
@@ -478,9 +448,8 @@ def _why_not(
     if told.reason == "tail":
         where = f"folded into {item_id}" if standing.path else "outside the fresh tail"
         return f"{at}: {where}, {'which was' if standing.path and not stand_for else 'and'} {found}"
-    return (
-        f"{at}: {f'folded into {item_id}, which is ' if standing.path else ''}{_told(item_id, context, 'older than')}"
-    )
+    folded = f"folded into {item_id}, which is " if standing.path else ""
+    return f"{at}: {folded}{_told(item_id, context, 'older than')}"
 
 
 def _told(item_id: str, context: Context, behind: str) -> str:

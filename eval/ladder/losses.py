@@ -44,21 +44,10 @@ RANKS_SCHEMA: dict[str, pl.DataType] = {
     "step": pl.Int32(),
     "rank": pl.Int64(),
 }
-PLACES_SCHEMA: dict[str, pl.DataType] = {
-    "query_id": pl.String(),
-    "message_id": pl.String(),
-    "place": pl.String(),
-    "step": pl.Int32(),
-}
+PLACES_SCHEMA = {**dict.fromkeys(("query_id", "message_id", "place"), pl.String()), "step": pl.Int32()}
 """`step` is that of the stage, or of the source; null where no step lost the message."""
-LOSSES_SCHEMA: dict[str, pl.DataType] = {
-    "workspace_id": pl.String(),
-    "query_id": pl.String(),
-    "category": pl.String(),
-    "message_id": pl.String(),
-    "place": pl.String(),
-    "step": pl.Int32(),
-}
+_JUDGED_SCHEMA = dict.fromkeys(("workspace_id", "query_id", "category", "message_id"), pl.String())
+LOSSES_SCHEMA = {**_JUDGED_SCHEMA, **PLACES_SCHEMA}
 """As `PLACES_SCHEMA`, of every judged message."""
 _MESSAGE = ["query_id", "message_id"]
 _QUERIES_AT_ONCE = 32
@@ -173,8 +162,6 @@ class Traced:
 
         Args:
             judged: query_id, message_id and more: of these queries, maybe of others.
-            said: message id -> what the dataset tells of it.
-            first: how many documents are read.
         """
         here, memory = self._own(judged), self.asked.memory
         ranks = message_ranks(self.trace, self.covered(here), self.plan)
@@ -214,14 +201,8 @@ class Retrieval(NamedTuple):
     category: str
     places: dict[str, str]
     """Judged message -> its place, as `LOSSES_SCHEMA` has it."""
-    steps: tuple["RetrievalStep", ...]
-
-
-class RetrievalStep(NamedTuple):
-    """What a step put first."""
-
-    stage: str
-    documents: tuple["RetrievedDocument", ...]
+    steps: list[tuple[str, list["RetrievedDocument"]]]
+    """Stage, documents."""
 
 
 class RetrievedDocument(NamedTuple):
@@ -241,9 +222,6 @@ def asked_again(
     """Replay a workspace, from the stage cache where it holds it, and yield what is asked of it.
 
     The memory is as it was until the next is taken. Where answers change it, every query of the workspace comes, alone.
-
-    Args:
-        query_ids: those wanted; None = all.
     """
     evaluator = evaluator.bound(workspace)
     recalls = bool(evaluator.system.reinforcement.recalled)
@@ -271,8 +249,7 @@ def judged_messages(dataset: Dataset) -> pl.DataFrame:
         for query_id, messages in dataset.evidence().items()
         for message_id in dict.fromkeys(messages)
     ]
-    schema = {name: kind for name, kind in LOSSES_SCHEMA.items() if name not in ("place", "step")}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(rows, schema=_JUDGED_SCHEMA, orient="row")
 
 
 def losses(
@@ -281,14 +258,7 @@ def losses(
     look: Callable[[Traced], None] = lambda _: None,
     first: int = FIRST,
 ) -> pl.DataFrame:
-    """The place of every judged message of a dataset in the system's rankings: rows of `LOSSES_SCHEMA`.
-
-    Args:
-        evaluator: of the system over the dataset; what it has found before comes from its cache.
-        progress: told how many queries were placed.
-        look: told of everything that is asked on the way.
-        first: how many documents are read.
-    """
+    """The place of every judged message of a dataset in the system's rankings: rows of `LOSSES_SCHEMA`."""
     judged = judged_messages(evaluator.dataset)
     parts = [pl.DataFrame(schema=PLACES_SCHEMA)]
     for workspace in judged["workspace_id"].unique(maintain_order=True):
@@ -338,9 +308,7 @@ def placed(judged: pl.DataFrame, ranks: pl.DataFrame, plan: pl.DataFrame, first:
 
     Args:
         judged: query_id, message_id: those that something stands for which may be seen.
-        ranks: of `message_ranks`.
         plan: rows of `PLAN_SCHEMA` for every query.
-        first: how many documents are read.
     Returns:
         Rows of `PLACES_SCHEMA` in the order of `judged`.
     """
@@ -380,7 +348,6 @@ def why_unseen(memory: Memory, query: Query, message_ids: Sequence[str], said: M
 
     Args:
         memory: as it stood when the query was asked.
-        said: message id -> what the dataset tells of it.
     """
     documents, superseded = memory.documents, set(memory.documents["supersedes"].drop_nulls())
     wanted = pl.lit(pl.Series([list(message_ids)])).first()
@@ -416,24 +383,16 @@ def _of_undocumented(
     """Of messages that no document at all was made of."""
     if not message_ids:
         return {}
-    stored = memory.store.messages_by_id(list(message_ids))
-    judged: dict[str, str] = {}
+    told = dict.fromkeys(memory.store.messages_by_id(list(message_ids)), NO_DOCUMENT)
     for action, candidate in memory.store.decisions().select("action", "candidate").iter_rows():
-        for message_id in json.loads(candidate)["source_message_ids"]:
-            judged[message_id] = REFUSED if action == "reject" else KNOWN
-    told = {}
+        judged = told.keys() & json.loads(candidate)["source_message_ids"]
+        told |= dict.fromkeys(judged, REFUSED if action == "reject" else KNOWN)
     for message_id in message_ids:
-        told[message_id] = (
-            judged.get(message_id, NO_DOCUMENT) if message_id in stored else _absent(memory, query, said[message_id])
-        )
+        if message_id not in told:
+            conversation_id, at = said[message_id]
+            is_told = memory.system.session.writes(conversation_id, conversation_id)
+            told[message_id] = (NOT_SAID if at > query.asked_at else NOT_STORED) if is_told else LEFT_OUT
     return told
-
-
-def _absent(memory: Memory, query: Query, said: Said) -> str:
-    """Why a memory does not hold a message."""
-    if not memory.system.session.writes(said.conversation_id, said.conversation_id):
-        return LEFT_OUT
-    return NOT_SAID if said.at > query.asked_at else NOT_STORED
 
 
 def places_in_order(rows: pl.DataFrame) -> list[str]:
@@ -483,27 +442,19 @@ def retrievals(evaluator: WorkspaceEvaluator, losses: pl.DataFrame, query_ids: S
                 for query_id in traced.batch.queries["query_id"]:
                     own = judged.filter(query_id=query_id)
                     places = dict(wanted.filter(query_id=query_id).select("message_id", "place").iter_rows())
-                    query, steps = queries[query_id], tuple(_steps(traced, query_id, own))
+                    query, steps = queries[query_id], list(_steps(traced, query_id, own))
                     yield Retrieval(workspace, query_id, query.text, query.category, places, steps)
 
 
-def _steps(traced: Traced, query_id: str, judged: pl.DataFrame) -> Iterator[RetrievalStep]:
+def _steps(traced: Traced, query_id: str, judged: pl.DataFrame) -> Iterator[tuple[str, list[RetrievedDocument]]]:
     gold = traced.covered(judged).group_by("document_id", maintain_order=True).agg("message_id")
     messages = dict(gold.iter_rows())
     rows = traced.trace.filter(pl.col("rank") <= FIRST, query_id=query_id)
     texts = traced.texts(rows["document_id"].unique())
     for step, stage in traced.plan.filter(query_id=query_id).select("step", "stage").iter_rows():
-        of_step = rows.filter(step=step).select("document_id", "rank", "score", "stands_for").iter_rows()
-        yield RetrievalStep(
-            stage,
-            tuple(
-                RetrievedDocument(
-                    name,
-                    texts[name][:_CHARACTERS],
-                    rank,
-                    score,
-                    tuple(dict.fromkeys(one for other in (name, *stands_for) for one in messages.get(other, ()))),
-                )
-                for name, rank, score, stands_for in of_step
-            ),
-        )
+        documents = []
+        of_step = rows.filter(step=step).select("document_id", "rank", "score", "stands_for")
+        for name, rank, score, stands_for in of_step.iter_rows():
+            held = dict.fromkeys(one for other in (name, *stands_for) for one in messages.get(other, ()))
+            documents.append(RetrievedDocument(name, texts[name][:_CHARACTERS], rank, score, tuple(held)))
+        yield stage, documents

@@ -43,20 +43,9 @@ CONVERSATION_SCHEMA: dict[str, pl.DataType] = {
     "retired": pl.Int64(),
     "recoverability": pl.Float64(),
 }
-
-
-QUALITY_SCHEMA: dict[str, pl.DataType] = {
-    "arm": pl.String(),
-    "conversation_id": pl.String(),
-    "measure": pl.String(),
-    "value": pl.Float64(),
-}
+QUALITY_SCHEMA = {**dict.fromkeys(("arm", "conversation_id", "measure"), pl.String()), "value": pl.Float64()}
 _LEADS = (2, 3)
-STALENESS_SCHEMA: dict[str, pl.DataType] = {
-    "document_id": pl.String(),
-    "strength": pl.Float64(),
-    "is_stale": pl.Boolean(),
-}
+STALENESS_SCHEMA = {"document_id": pl.String(), "strength": pl.Float64(), "is_stale": pl.Boolean()}
 ROUGE = ("rouge1", "rouge2", "rougeL")
 ROUGE_MEASURES = (*ROUGE, *(f"{name}_recall" for name in ROUGE))
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -141,8 +130,7 @@ def _conversation(
         found = {*items, *messages_beneath(connection, items)}
         retired = ({*gone, *messages_beneath(connection, gone)} & said) - found
     lost = said - found - retired
-    levels = dict(summaries.group_by("level").len().iter_rows())
-    by_depth = Counter(summaries["depth"].to_list())
+    levels, by_depth = (Counter(summaries[name].to_list()) for name in ("level", "depth"))
     return {
         "conversation_id": conversation_id,
         "messages": len(messages),
@@ -155,7 +143,7 @@ def _conversation(
         "summaries_by_depth": [by_depth[depth] for depth in range(max(by_depth, default=-1) + 1)],
         "depth": summaries["depth"].max(),
         "fanout": summaries["sources"].mean(),
-        **{level: levels.get(level, 0) for level in LEVELS},
+        **{level: levels[level] for level in LEVELS},
         "confidence": summaries["confidence"].mean(),
         "retired": len(retired),
         "recoverability": 1 - len(lost) / max(1, len(messages) - len(retired)),
@@ -231,7 +219,7 @@ class SummaryQuality(Measure):
         of_whole = dataset.references.filter(pl.col("query_id").is_null())
         for key, text in of_whole.select("conversation_id", "text").iter_rows():
             references.setdefault(key, []).append(text)
-        judged = [t for t in dataset.transcripts if t.conversation_id in references]
+        judged = [one for one in dataset.transcripts if one.conversation_id in references]
         requests = [SummaryRequest(_text(t.messages), self.target_tokens) for t in judged]
         results = system.compaction.summarizer.summarize(requests, incidents=incidents)
         failures = Counter(f"no summary: {result.failure}" for result in results if result.failure is not None)
@@ -241,19 +229,13 @@ class SummaryQuality(Measure):
         incidents.update(failures)
         arms = {SYSTEM_ARM: [result.text for result in results]}
         arms |= {f"lead_{n}": [_text(t.messages[:n]) for t in judged] for n in _LEADS}
-        frames = [pl.DataFrame(schema=QUALITY_SCHEMA)]
+        rows = []
         for arm, texts in arms.items():
-            scores = rouge(texts, [references[t.conversation_id] for t in judged]).select(ROUGE)
-            frames.append(
-                scores.with_columns(
-                    pl.Series("tokens", REPORT_TOKENS.count(texts), dtype=pl.Float64),
-                    arm=pl.lit(arm),
-                    conversation_id=pl.Series([t.conversation_id for t in judged], dtype=pl.String),
-                )
-                .unpivot([*ROUGE, "tokens"], index=["arm", "conversation_id"], variable_name="measure")
-                .select(list(QUALITY_SCHEMA))
-            )
-        return pl.concat(frames)
+            scores = rouge(texts, [references[t.conversation_id] for t in judged]).to_dict(as_series=False)
+            columns = {**{name: scores[name] for name in ROUGE}, "tokens": map(float, REPORT_TOKENS.count(texts))}
+            for name, values in columns.items():
+                rows += [(arm, t.conversation_id, name, value) for t, value in zip(judged, values, strict=True)]
+        return pl.DataFrame(rows, schema=QUALITY_SCHEMA, orient="row")
 
 
 def _text(messages: Sequence[Message]) -> str:

@@ -1,6 +1,6 @@
 """The words that names of measures and arms are made of, and which way a measure is better."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 Direction = Literal["higher", "lower"]
@@ -58,6 +58,12 @@ def kind_of(measure: str) -> str:
 def is_share(measure: str) -> bool:
     """Whether a measure of rankings lies in [0, 1]: all do but the tokens that a reader pays."""
     return kind_of(measure) != "tokens"
+
+
+def among(usual: Iterable[str], measures: Collection[str]) -> list[str]:
+    """The usual measures that there are; a session measure stands in for one of messages that there is not."""
+    named = (next((name for name in (one, f"session.{one}") if name in measures), None) for one in usual)
+    return [name for name in named if name is not None]
 
 
 def telling(measures: Collection[str]) -> list[str]:

@@ -243,7 +243,6 @@ class RecallWays:
 
         Args:
             cues: the words that somebody searches for, one cue after another until the message is found.
-            shown: the summaries of the context.
         """
         ways = [way for one in message_ids if (way := self._by_expansion(one, shown))]
         if (way := self._by_search(message_ids, cues)) is not None:

@@ -16,6 +16,7 @@ from eval.measures.means import Entry, Means
 from eval.measures.measure import Measure, SystemReading
 from eval.measures.names import SYSTEM_ARM
 from eval.measures.session_play import (
+    RecallWay,
     RecallWays,
     SessionStop,
     ShownWords,
@@ -74,18 +75,29 @@ _DROPPED = "background compaction"
 """Begins the name of each incident of that kind."""
 
 
-def _section_of(rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]]:
-    """Means over conversations: `arm@budget` -> measure -> entry."""
-    named = pl.when(pl.col("budget").is_null()).then("arm").otherwise(pl.format("{}@{}", "arm", "budget"))
-    return means.of_conversations(rows.with_columns(arm=named))
-
-
 def _at_end(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(kind=ALL_KINDS).filter(pl.col("cycle") == pl.col("cycle").max().over("conversation_id"))
 
 
+class _Contexts(Measure):
+    """A measure of the contexts of sessions, under each of its `budgets`; without one it is off."""
+
+    __slots__ = ()
+    subject = "system"
+    plays_sessions = True
+    budgets: Sequence[int]
+
+    def is_measured(self, system: System, dataset: Dataset) -> bool:
+        return bool(self.budgets)
+
+    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]]:
+        """Means over conversations, at their end and of all kinds together: `arm@budget` -> measure -> entry."""
+        named = pl.when(pl.col("budget").is_null()).then("arm").otherwise(pl.format("{}@{}", "arm", "budget"))
+        return means.of_conversations(rows.with_columns(arm=named))
+
+
 @dataclass(frozen=True, slots=True)
-class Survival(Measure):
+class Survival(_Contexts):
     """What survives of a conversation's facts in the contexts that compaction and assembly leave of it.
 
     A conversation is taken in turn by turn, alone; at each of `cycles` stops it is compacted by force, so that what was
@@ -105,9 +117,6 @@ class Survival(Measure):
     that state most facts a token.
     """
 
-    subject = "system"
-    plays_sessions = True
-
     budgets: Sequence[int] = (1000, 2000, 4000, 8000, 16000, 32000)
     """Tokens of a context."""
     cycles: int | None = 5
@@ -117,9 +126,6 @@ class Survival(Measure):
     def __post_init__(self) -> None:
         check_range(self, "budgets", ge=1)
         check_range(self, "cycles", ge=1, is_whole=True, or_null=True)
-
-    def is_measured(self, system: System, dataset: Dataset) -> bool:
-        return bool(self.budgets)
 
     def rows(self, reading: SystemReading) -> pl.DataFrame:
         """Take in every conversation: rows of `SURVIVAL_SCHEMA`."""
@@ -136,8 +142,7 @@ class Survival(Measure):
         return pl.DataFrame(rows, schema=SURVIVAL_SCHEMA, orient="row")
 
     def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]]:
-        """Means over conversations at their end, all kinds together."""
-        return _section_of(_at_end(rows), means)
+        return _Contexts.section(self, _at_end(rows), means)
 
     def notes(self, rows: pl.DataFrame, reading: SystemReading) -> Iterator[str]:
         """Where the system's contexts hold no summary, and where they cost more than they may."""
@@ -190,27 +195,31 @@ def _survived(
 
     Args:
         ways: back to what is not shown; None = there is no store behind it.
-        summaries: those that stand in the context.
     """
     facts = stop.ledger.facts
     states: dict[Subject, State] = dict(standings(stop.ledger, shown.message_ids, shown.texts))
-    costs: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for subject in [one for one, how in states.items() if how == "missing" and ways is not None]:
-        assert ways is not None
-        if (way := ways.best(facts[subject].message_ids, [facts[subject].cue], summaries)) is not None:
-            states[subject] = "recoverable"
-            for kind in (subject[0], ALL_KINDS):
-                costs[kind].append((way.steps, way.tokens))
+    paid: dict[Subject, RecallWay] = {}
+    for subject, how in states.items() if ways is not None else ():
+        of = facts[subject]
+        if (
+            how == "missing"
+            and ways is not None
+            and (way := ways.best(of.message_ids, [of.cue], summaries)) is not None
+        ):
+            paid[subject] = way
+    states |= dict.fromkeys(paid, "recoverable")
     values: dict[tuple[str, str], float] = {}
     for kind in (ALL_KINDS, *KINDS):
-        found = Counter(how for (of, _), how in states.items() if kind in (of, ALL_KINDS))
-        if total := found.total():
-            assert found.keys() <= set(STATES)
-            values |= {(kind, state): found[state] / total for state in STATES}
-            values[kind, "facts"] = total
-        if paid := costs.get(kind):
-            values[kind, "steps"] = sum(steps for steps, _ in paid) / len(paid)
-            values[kind, "recall_tokens"] = sum(tokens for _, tokens in paid) / len(paid)
+        of_kind = [subject for subject in states if kind in (subject[0], ALL_KINDS)]
+        if not of_kind:
+            continue
+        found = Counter(states[subject] for subject in of_kind)
+        assert found.keys() <= set(STATES)
+        values |= {(kind, state): found[state] / len(of_kind) for state in STATES}
+        values[kind, "facts"] = len(of_kind)
+        if costs := [paid[subject] for subject in of_kind if subject in paid]:
+            values[kind, "steps"] = sum(way.steps for way in costs) / len(costs)
+            values[kind, "recall_tokens"] = sum(way.tokens for way in costs) / len(costs)
     if ways is not None:
         values[ALL_KINDS, "summaries"] = len(summaries)
     values[ALL_KINDS, "context_tokens"] = shown.tokens
@@ -301,7 +310,7 @@ class _Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume(Measure):
+class Resume(_Contexts):
     """What an agent spends to have at hand what its next turns need, under each of `budgets`.
 
     The probes lie in the transcript itself: facts that an assistant's message mentions again, word for word as they
@@ -321,9 +330,6 @@ class Resume(Measure):
     and `whole_history`.
     """
 
-    subject = "system"
-    plays_sessions = True
-
     budgets: Sequence[int] = (2000, 8000, 32000)
     """Tokens of a context."""
     tasks: int = 5
@@ -332,9 +338,6 @@ class Resume(Measure):
     def __post_init__(self) -> None:
         check_range(self, "budgets", ge=1)
         check_range(self, "tasks", ge=1, is_whole=True)
-
-    def is_measured(self, system: System, dataset: Dataset) -> bool:
-        return bool(self.budgets)
 
     def rows(self, reading: SystemReading) -> pl.DataFrame:
         """Take in every conversation: rows of `RESUME_SCHEMA`; one that mentions nothing again has none."""
@@ -345,9 +348,6 @@ class Resume(Measure):
             for name, value in values.items()
         ]
         return pl.DataFrame(rows, schema=RESUME_SCHEMA, orient="row")
-
-    def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]]:
-        return _section_of(rows, means)
 
     def notes(self, rows: pl.DataFrame, reading: SystemReading) -> list[str]:
         """Where there is nothing to bring back."""
@@ -438,12 +438,11 @@ class Waiting(Measure):
 
     def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, Entry]] | None:
         """Arm -> what was waited for -> entry; `n` is the number of turns."""
-        found: dict[str, dict[str, Entry]] = {
-            arm: {name: {"value": value, "n": len(own), "low": None, "high": None} for name, value in _waited(own)}
-            for arm in (SYNCHRONOUS, ASYNCHRONOUS)
-            if not (own := rows.filter(arm=arm)).is_empty()
-        }
-        return found or None
+        told = rows.group_by("arm", maintain_order=True)
+        return {
+            str(arm): {name: {"value": value, "n": len(of), "low": None, "high": None} for name, value in _waited(of)}
+            for (arm,), of in told
+        } or None
 
     def notes(self, rows: pl.DataFrame, reading: SystemReading) -> list[str]:
         """Where nothing ever waited, or nothing was ready in time, no number tells what the background is worth."""
@@ -476,13 +475,11 @@ def _turns(system: System, transcript: Transcript, incidents: Counter[str]) -> I
 
 
 def _waited(rows: pl.DataFrame) -> Iterator[tuple[str, float]]:
-    waited = rows["waited_seconds"].to_numpy()
+    waited, context_tokens = rows["waited_seconds"].to_numpy(), rows["context_tokens"].to_numpy()
     yield "mean", float(waited.mean())
-    for q in _PERCENTILES:
-        yield f"p{q}", float(np.percentile(waited, q))
+    yield from ((f"p{q}", float(np.percentile(waited, q))) for q in _PERCENTILES)
     yield "max", float(waited.max())
     yield "share", float((waited > 0).mean())
-    yield "context_tokens", float(rows["context_tokens"].to_numpy().max())
-    yield "compacted", float(rows["is_compacted"].sum())
-    for name in ("dropped", "unfinished"):
-        yield name, float(rows[name].sum())
+    yield "context_tokens", float(context_tokens.max())
+    counts = {"compacted": "is_compacted", "dropped": "dropped", "unfinished": "unfinished"}
+    yield from ((name, float(rows[column].sum())) for name, column in counts.items())

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, require_comparable, unknown_settings, without_pair
+from eval.comparison.pairing import PAIRED_SCHEMA, Pairing, require_comparable, unknown_settings
 from eval.dataset.dataset import Dataset
 from eval.measures.coverage import with_near_duplicates
 from eval.measures.means import ALL
@@ -75,53 +75,42 @@ def changed_queries(
     worse = gains.filter(lost).sort(*quality, "query_id").head(at_most)
     descending = [*[True] * len(quality), False]
     better = gains.filter(~lost).sort(*quality, "query_id", descending=descending).head(at_most)
-    rankings = [_ranking(side) if len(worse) or len(better) else None for side in (baseline, candidate)]
-    asked = {row["query_id"]: row for row in baseline.queries.iter_rows(named=True)}
-    values: dict[str, dict[str, tuple[float, float]]] = {}
-    for query_id, measure, before, after in both.select("query_id", "measure", "value", "value_after").iter_rows():
-        values.setdefault(query_id, {})[measure] = (before, after)
+    changed = {one["query_id"]: one for one in baseline.queries.join(both, on="query_id", how="semi").to_dicts()}
+    evidence = {query_id: query["evidence"] or () for query_id, query in changed.items()}
+    rankings = [_ranked(side, evidence, depth) if len(worse) or len(better) else None for side in (baseline, candidate)]
 
     def told(query_id: str) -> ChangedQuery:
-        query = asked[query_id]
-        evidence = query["evidence"] or ()
+        query, values = changed[query_id], both.filter(query_id=query_id)
+        moved = {measure: pair for measure, *pair in values.select("measure", "value", "value_after").iter_rows()}
         return ChangedQuery(
-            query_id=query_id,
-            category=query["category"],
-            text=query["text"],
-            evidence=len(evidence),
-            values={measure: values[query_id][measure] for measure in measures if measure in values[query_id]},
-            baseline=_ranked(rankings[0], query_id, evidence, depth),
-            candidate=_ranked(rankings[1], query_id, evidence, depth),
+            query_id,
+            query["category"],
+            query["text"],
+            len(evidence[query_id]),
+            {measure: (moved[measure][0], moved[measure][1]) for measure in measures if measure in moved},
+            *(None if ranking is None else tuple(ranking.get(query_id, ())) for ranking in rankings),
         )
 
-    of_worse, of_better = (tuple(told(query_id) for query_id in one["query_id"]) for one in (worse, better))
+    of_worse, of_better = (tuple(map(told, one["query_id"])) for one in (worse, better))
     return of_worse, of_better
 
 
-def _ranking(run: Run) -> pl.DataFrame | None:
-    """query_id, workspace_id, document_id, rank, source_message_ids: what the system ranked; None where only the
-    summary and the values are at hand."""
+def _ranked(run: Run, evidence: Mapping[str, Sequence[str]], depth: int) -> dict[str, list[RankedDocument]] | None:
+    """Query id -> what the system ranked first; None where only the summary and the values are at hand."""
     if not all((run.folder / name).exists() for name in ("run.parquet", "documents.parquet")):
         return None
     columns = ("arm", "workspace_id", "query_id", "document_id", "rank")
-    ranked = with_near_duplicates(run.frame("run", columns, ("stands_for",))).filter(arm=SYSTEM_ARM)
+    ranked = with_near_duplicates(run.frame("run", columns, ("stands_for",))).filter(
+        pl.col("query_id").is_in(list(evidence)), pl.col("rank") <= depth, arm=SYSTEM_ARM
+    )
     documents = run.frame("documents", ("workspace_id", "document_id", "source_message_ids"))
-    return ranked.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left").select(
-        "query_id", "workspace_id", "document_id", "rank", "source_message_ids"
-    )
-
-
-def _ranked(
-    ranking: pl.DataFrame | None, query_id: str, evidence: Sequence[str], depth: int
-) -> tuple[RankedDocument, ...] | None:
-    if ranking is None:
-        return None
-    best = ranking.filter((pl.col("query_id") == query_id) & (pl.col("rank") <= depth)).sort("rank")
-    relevant = set(evidence)
-    return tuple(
-        RankedDocument(document, not relevant.isdisjoint(sources or ()), workspace, tuple(sources or ()))
-        for workspace, document, sources in best.select("workspace_id", "document_id", "source_message_ids").iter_rows()
-    )
+    joined = ranked.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left").sort("rank")
+    found: dict[str, list[RankedDocument]] = {}
+    named = ("query_id", "workspace_id", "document_id", "source_message_ids")
+    for query_id, workspace, document, sources in joined.select(named).iter_rows():
+        covers = not set(evidence[query_id]).isdisjoint(sources or ())
+        found.setdefault(query_id, []).append(RankedDocument(document, covers, workspace, tuple(sources or ())))
+    return found
 
 
 Gate = Literal["fine", "regressed", "cannot tell"]
@@ -180,7 +169,6 @@ def limits_of(measure: str, settings: Mapping[str, float | str], mean: float = 1
 
     Args:
         settings: each as a number, or both as shares of the baseline's mean such as `10%`.
-        mean: the baseline's.
     Raises:
         ValueError: naming the measure and what is wrong.
     """
@@ -203,7 +191,7 @@ def limits_of(measure: str, settings: Mapping[str, float | str], mean: float = 1
 
 
 class Unpaired(NamedTuple):
-    """What of a measure could not be paired."""
+    """What of a measure could not be paired: external memories leave queries unanswered, or unjudged."""
 
     of_baseline: int
     """Queries of which the candidate has no value."""
@@ -213,9 +201,9 @@ class Unpaired(NamedTuple):
 
     @classmethod
     def of(cls, baseline: Run, candidate: Run, measure: str) -> "Unpaired":
-        ours, theirs = without_pair(baseline, candidate, measure)
-        lacking = baseline.values.filter(pl.col("query_id").is_in(list(ours)), measure=measure)["value"]
-        return cls(len(ours), len(theirs), float(lacking.sum()))
+        ours, theirs = (side.values.filter(measure=measure) for side in (baseline, candidate))
+        lacking = ours.join(theirs, on="query_id", how="anti")
+        return cls(len(lacking), len(theirs.join(ours, on="query_id", how="anti")), float(lacking["value"].sum()))
 
     def may_hide(self, paired: int) -> float:
         """The loss over all queries, if the candidate lost all that the baseline found for those that it lacks: no
@@ -245,7 +233,7 @@ def _limits() -> dict[str, dict[str, float | str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression:
+class Regression(Pairing):
     """Judges a candidate against a baseline: which measures count, and by what limits.
 
     A row is a measure in a group of queries: all of them, or one category; what it says of better and worse is told by
@@ -268,14 +256,7 @@ class Regression:
     told: Sequence[str] = ("tokens@10",)
     """Measures that are told beside those, without a test, and fail nothing: what a gain costs. Named with limits, one
     is gated."""
-    alpha: float = 0.05
-    resamples: int = 10_000
-    confidence: float = 0.95
-    seed: int = 0
-    cluster: Literal["none", "workspace"] = "none"
-    """What is drawn and swapped as one: each query, or all queries of a workspace."""
     by_category: bool = True
-    least_queries: int = 10
     changed_queries: int = 10
     """Of those that got worse, and of those that got better, that are reported."""
     depth: int = 10
@@ -286,7 +267,7 @@ class Regression:
             raise ValueError("measures must name at least one measure")
         for measure, settings in self._gated().items():
             limits_of(measure, settings)
-        self._pairing()
+        Pairing.__post_init__(self)
         check_range(self, "changed_queries", ge=0)
         check_range(self, "depth", ge=1)
 
@@ -300,7 +281,7 @@ class Regression:
         known = set(baseline.measures) & set(candidate.measures) & {*baseline.directions, *candidate.directions}
         told = [name for name in self._told() if name in known]
         measures = [*gated, *told]
-        rows = self._pairing().rows(baseline, [candidate], measures, by_category=self.by_category, untested=told)
+        rows = self.rows(baseline, [candidate], measures, by_category=self.by_category, untested=told)
         family = pl.col("group") == ALL
         tests = {is_whole: rows.filter(family if is_whole else ~family)["p"].count() for is_whole in (True, False)}
         unpaired = {measure: Unpaired.of(baseline, candidate, measure) for measure in measures}
@@ -325,9 +306,6 @@ class Regression:
             confidence=self.confidence,
             notes=tuple(notes_of(unpaired)),
         )
-
-    def _pairing(self) -> Pairing:
-        return Pairing(self.alpha, self.resamples, self.confidence, self.seed, self.cluster, self.least_queries)
 
     def _gated(self) -> dict[str, Mapping[str, float | str]]:
         named = {name.replace("_at_", "@"): settings for name, settings in self.measures.items()}
@@ -379,11 +357,7 @@ def _whole(rows: pl.DataFrame) -> Gate:
 
 
 def with_words(comparison: GatedComparison, dataset: Dataset) -> GatedComparison:
-    """The same, each document of the queries that changed with what its messages say.
-
-    Args:
-        dataset: that of both sides.
-    """
+    """The same, each document of the queries that changed with what its messages say."""
     said = {
         (transcript.workspace_id, message.message_id): well_formed(redacted(utterance(message)))
         for transcript in dataset.transcripts

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
+import polars as pl
+
 from eval.comparison.pairing import comparable
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
@@ -40,17 +42,11 @@ def explained(comparison: GatedComparison) -> str:
 
 def headline(found: GatedComparison) -> str:
     """What got better and what got worse over all queries, what else changed, and what the gate says, in a line."""
-    rows = list(found.rows.filter(group=ALL).iter_rows(named=True))
-    moved = [
-        f"{verdict}: {', '.join(_moved(row) for row in rows if row['verdict'] == verdict)}"
-        for verdict in ("better", "worse", "not tested")
-        if any(row["verdict"] == verdict for row in rows)
-    ]
-    return f"{found.gate}: {_EXPLAINED[found.gate]} ({'; '.join(moved) or 'no measure told better or worse'})"
-
-
-def _moved(row: Mapping[str, Any]) -> str:
-    return f"{row['measure']} {signed(row['difference'], row['lower_is_better'])}"
+    moved: dict[str, list[str]] = {"better": [], "worse": [], "not tested": []}
+    for row in found.rows.filter(pl.col("verdict").is_in([*moved]), group=ALL).iter_rows(named=True):
+        moved[row["verdict"]].append(f"{row['measure']} {signed(row['difference'], row['lower_is_better'])}")
+    told = "; ".join(f"{verdict}: {', '.join(of)}" for verdict, of in moved.items() if of)
+    return f"{found.gate}: {_EXPLAINED[found.gate]} ({told or 'no measure told better or worse'})"
 
 
 def allowed(row: Mapping[str, Any]) -> str:
@@ -126,38 +122,28 @@ def junit(comparison: GatedComparison, at: str) -> str:
     Args:
         at: when, as 2026-01-31T12:00:00.
     """
-    rows = list(comparison.rows.drop_nulls("gate").iter_rows(named=True))
-    counts = {
-        "tests": str(len(rows)),
-        "failures": str(sum(row["gate"] == "regressed" for row in rows)),
-        "errors": "0",
-        "skipped": str(sum(row["gate"] == "cannot tell" for row in rows)),
-        "time": "0",
-    }
-    suites = Xml.Element("testsuites", {"name": "lcm regress", **counts})
-    suite = Xml.SubElement(
-        suites, "testsuite", {"name": "lcm regress", **counts, "timestamp": at, "hostname": "localhost"}
-    )
-    properties = Xml.SubElement(suite, "properties")
+    rows, gates = comparison.rows.drop_nulls("gate"), comparison.rows["gate"].to_list()
+    counts = {"failures": gates.count("regressed"), "errors": 0, "skipped": gates.count("cannot tell"), "time": 0}
+    named = {"name": "lcm regress", "tests": str(len(rows)), **{name: str(n) for name, n in counts.items()}}
+    suites = Xml.Element("testsuites", named)
+    suite = Xml.SubElement(suites, "testsuite", {**named, "timestamp": at, "hostname": "localhost"})
+    properties, dataset = Xml.SubElement(suite, "properties"), comparison.baseline.summary["dataset"]
     said = {
         "gate": comparison.gate,
         "baseline": comparison.baseline.name,
         "candidate": comparison.candidate.name,
-        "dataset": comparison.baseline.summary["dataset"]["name"],
-        "dataset_digest": comparison.baseline.summary["dataset"]["digest"],
+        "dataset": dataset["name"],
+        **dataset_tags(dataset),
     }
-    if "generated" in comparison.baseline.summary["dataset"]:
-        said["generated_questions"] = comparison.baseline.summary["dataset"]["generated"]
     for name, value in said.items():
         Xml.SubElement(properties, "property", {"name": name, "value": _writable(value)})
-    for row in rows:
+    for row in rows.iter_rows(named=True):
         names = {"classname": f"lcm.regress.{_writable(row['group'])}", "name": row["measure"], "time": "0"}
-        case = Xml.SubElement(suite, "testcase", names)
+        case, told = Xml.SubElement(suite, "testcase", names), _writable(sentence(row))
         if row["gate"] == "regressed":
-            failure = Xml.SubElement(case, "failure", {"message": _writable(sentence(row)), "type": "regressed"})
-            failure.text = _writable(sentence(row))
+            Xml.SubElement(case, "failure", {"message": told, "type": "regressed"}).text = told
         elif row["gate"] == "cannot tell":
-            Xml.SubElement(case, "skipped", {"message": _writable(sentence(row))})
+            Xml.SubElement(case, "skipped", {"message": told})
     Xml.SubElement(suite, "system-out").text = _writable("\n".join([headline(comparison), *comparison.notes]))
     Xml.SubElement(suite, "system-err").text = ""
     Xml.indent(suites)
@@ -176,51 +162,38 @@ _LONGEST_TEXT = 70
 
 def markdown(comparison: GatedComparison) -> str:
     """What the gate says, one table, the queries that got worse and those that got better."""
-    return "\n".join(_lines(comparison)) + "\n"
-
-
-def _lines(comparison: GatedComparison) -> Iterator[str]:
-    baseline, candidate = comparison.baseline, comparison.candidate
-    dataset = baseline.summary["dataset"]
-    yield f"## lcm regress: {comparison.gate}"
-    yield ""
-    yield headline(comparison)
-    yield ""
-    yield f"- baseline: {plain_markdown(baseline.name)} ({run_in_words(baseline.summary)})"
-    yield f"- candidate: {plain_markdown(candidate.name)} ({run_in_words(candidate.summary)})"
-    name, protocol = map(plain_markdown, (dataset["name"], dataset["protocol"]))
-    yield f"- dataset: {name}, {len(baseline.queries):,} queries ({protocol})"
-    if label := generated_label(dataset):
-        yield f"- **{plain_markdown(label)}**"
-    if comparison.left_out:
-        yield f"- not measured in either: {', '.join(comparison.left_out)}"
-    if comparison.unknown:
-        unknown = plain_markdown(", ".join(comparison.unknown))
-        yield f"- not known to agree, as a side's config.yaml does not tell: {unknown}"
-    yield from (f"- {plain_markdown(note)}" for note in comparison.notes)
-    yield ""
-    yield table([*comparison.rows.iter_rows(named=True)], comparison.confidence).markdown()
-    yield ""
-    yield f"Paired by query; {explained(comparison)}."
+    sides = {"baseline": comparison.baseline, "candidate": comparison.candidate}
+    dataset = comparison.baseline.summary["dataset"]
+    name, protocol, unknown = map(plain_markdown, (dataset["name"], dataset["protocol"], ", ".join(comparison.unknown)))
+    label = plain_markdown(generated_label(dataset))
+    about = [
+        *(f"{word}: {plain_markdown(side.name)} ({run_in_words(side.summary)})" for word, side in sides.items()),
+        f"dataset: {name}, {len(comparison.baseline.queries):,} queries ({protocol})",
+        *([f"**{label}**"] if label else []),
+        *([f"not measured in either: {', '.join(comparison.left_out)}"] if comparison.left_out else []),
+        *([f"not known to agree, as a side's config.yaml does not tell: {unknown}"] if unknown else []),
+        *map(plain_markdown, comparison.notes),
+    ]
+    told = [
+        f"## lcm regress: {comparison.gate}",
+        headline(comparison),
+        "\n".join(f"- {line}" for line in about),
+        table([*comparison.rows.iter_rows(named=True)], comparison.confidence).markdown(),
+        f"Paired by query; {explained(comparison)}.",
+    ]
     for word, queries in (("worse, worst", comparison.worse), ("better, best", comparison.better)):
-        if queries:
-            yield ""
-            yield f"### {len(queries)} queries that got {word} first"
-        for query in queries:
-            yield ""
-            yield from _worded_query(query, comparison.costs)
+        told += [f"### {len(queries)} queries that got {word} first"] if queries else []
+        told += [part for query in queries for part in _worded(query, comparison.costs)]
+    return "\n\n".join(told) + "\n"
 
 
-def _worded_query(query: ChangedQuery, costs: Collection[str]) -> Iterator[str]:
+def _worded(query: ChangedQuery, costs: Collection[str]) -> Iterator[str]:
     yield f"<details><summary>{_html(query.query_id)} ({_html(query.category)}): {_html(query.text)}</summary>"
-    yield ""
     yield f"{changes(query, costs)}; {query.evidence} messages of evidence"
     if query.baseline is not None and query.candidate is not None and (query.baseline or query.candidate):
-        yield ""
         ranks = range(max(len(query.baseline), len(query.candidate)))
         rows = [(i + 1, _document(query.baseline, i), _document(query.candidate, i)) for i in ranks]
         yield Table((Column("rank", "number"), Column("baseline"), Column("candidate")), rows).markdown()
-    yield ""
     yield "</details>"
 
 
@@ -263,7 +236,6 @@ def write_regression(
 
     Args:
         settings: how it was judged: flat, by key.
-        now: when the command began.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, config_text)
@@ -299,13 +271,10 @@ def read_regression(folder: Path) -> GatedComparison:
         LcmError: if a side is no longer where it was, or a file is missing or damaged.
     """
     told = read_json(folder / JSON, _SHAPE, "run `lcm regress` again")
-    baseline, candidate = (
-        comparable(Path(told[one]["folder"]), told[one]["name"]) for one in ("baseline", "candidate")
-    )
+    sides = {side: comparable(Path(told[side]["folder"]), told[side]["name"]) for side in ("baseline", "candidate")}
     rows = read_table(folder / ROWS)
     return GatedComparison(
-        baseline=baseline,
-        candidate=candidate,
+        **sides,
         rows=rows,
         gate=told["gate"],
         worse=(),
@@ -326,7 +295,7 @@ def _query(query: ChangedQuery) -> dict[str, Any]:
 def summary_of(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What MLflow is told: each row's numbers as metrics, rows of a category under `category/`."""
     metrics = {
-        f"{_prefix(row['group'])}{row['measure']}.{name}": row[name]
+        ("" if row["group"] == ALL else f"category/{row['group']}/") + f"{row['measure']}.{name}": row[name]
         for row in comparison.rows.iter_rows(named=True)
         for name in _LOGGED
         if row[name] is not None
@@ -359,10 +328,6 @@ def summary_of(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict
             "candidate_config_hash": candidate.summary["config_hash"],
         },
     }
-
-
-def _prefix(group: str) -> str:
-    return "" if group == ALL else f"category/{group}/"
 
 
 def _side(side: Run) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from eval.report.page import Figure
 from eval.table import shown
 
 _ROW = 26
@@ -37,13 +38,13 @@ class Interval:
     """Of the system itself, rather than of what it is held against."""
 
 
-def intervals(rows: Sequence[Interval], title: str, zero: float | None = None) -> Markup:
+def intervals(rows: Sequence[Interval], caption: str, zero: float | None = None) -> Figure:
     """A dot and its whisker for each row.
 
     Args:
         zero: where a line is drawn that values lie on one side of; None = no line, and the axis begins at 0.
     """
-    return _twice(title, lambda width: _intervals(rows, zero, width))
+    return _twice(caption, lambda width: _intervals(rows, zero, width))
 
 
 def _intervals(rows: Sequence[Interval], zero: float | None, width: int) -> "_Drawing":
@@ -77,14 +78,14 @@ def _intervals(rows: Sequence[Interval], zero: float | None, width: int) -> "_Dr
 
 
 def lines(
-    series: Mapping[str, Sequence[tuple[float, float]]], title: str, x: str, y: str, loose: Collection[str] = ()
-) -> Markup:
+    series: Mapping[str, Sequence[tuple[float, float]]], caption: str, x: str, y: str, loose: Collection[str] = ()
+) -> Figure:
     """A line for each series, over a number; over a logarithm where the numbers span two decades.
 
     Args:
         loose: series whose points have nothing to do with their neighbours, and are joined by no line.
     """
-    return _twice(title, lambda width: _lines(series, x, y, loose, width))
+    return _twice(caption, lambda width: _lines(series, x, y, loose, width))
 
 
 def _lines(
@@ -119,9 +120,9 @@ def _lines(
     return drawn, 340 + 20 * len(series) if is_narrow else max(332, 44 + 20 * len(series))
 
 
-def shares(rows: Mapping[str, Mapping[str, float]], title: str) -> Markup:
+def shares(rows: Mapping[str, Mapping[str, float]], caption: str) -> Figure:
     """A bar for each row, cut into its parts; parts have one colour in all rows, named below."""
-    return _twice(title, lambda width: _shares(rows, width))
+    return _twice(caption, lambda width: _shares(rows, width))
 
 
 def _shares(rows: Mapping[str, Mapping[str, float]], width: int) -> "_Drawing":
@@ -152,41 +153,29 @@ def _shares(rows: Mapping[str, Mapping[str, float]], width: int) -> "_Drawing":
     return drawn, below + 20 * math.ceil(len(names) / columns) + 4
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A point over a cost, numbered as in the table beside it."""
-
-    number: int
-    label: str
-    cost: float
-    value: float
-    low: float | None
-    high: float | None
-    is_own: bool
+def scatter(points: Sequence[tuple[int, float, Interval]], caption: str, cost: str, value: str) -> Figure:
+    """Quality over cost, each point with the interval of its mean: its number in the table beside it, cost, quality."""
+    return _twice(caption, lambda width: _scatter(points, cost, value, width))
 
 
-def scatter(points: Sequence[Place], title: str, cost: str, value: str) -> Markup:
-    """Quality over cost, each point with the interval of its mean."""
-    return _twice(title, lambda width: _scatter(points, cost, value, width))
-
-
-def _scatter(points: Sequence[Place], cost: str, value: str, width: int) -> "_Drawing":
-    ends = [end for point in points for end in (point.low, point.value, point.high) if end is not None]
+def _scatter(points: Sequence[tuple[int, float, Interval]], cost: str, value: str, width: int) -> "_Drawing":
+    ends = [end for *_, one in points for end in (one.low, one.value, one.high) if end is not None]
+    costs = [at for _, at, _ in points]
     left, right = (44, width - 34) if width == _NARROW else (56, width - 60)
-    across = _Axis.over(min(0.0, *(point.cost for point in points)), max(point.cost for point in points), left, right)
+    across = _Axis.over(min(0.0, *costs), max(costs), left, right)
     up = _Axis.over(min(ends), max(ends), 260, 40)
     drawn = [up.rows(left, right + 30), across.ticks(280, across.apart(across.marks()))]
     drawn.append(f'<text class="axis" x="{width / 2:g}" y="304" text-anchor="middle">{_text(cost)}</text>')
     drawn.append(f'<text class="axis" x="0" y="12">{_text(value)}</text>')
-    for point in points:
-        x, y = across.at(point.cost), up.at(point.value)
-        told = f"{point.label}: {_number(point.value)} at {_number(point.cost)}"
+    for number, at, point in points:
+        x, y = across.at(at), up.at(point.value)
+        told = f"{point.label}: {_number(point.value)} at {_number(at)}"
         whisker = ""
         if point.low is not None and point.high is not None:
             whisker = f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{up.at(point.low):.1f}" y2="{up.at(point.high):.1f}"/>'
         drawn.append(
             f'<g class="{"own" if point.is_own else "other"}"><title>{_text(told)}</title>{whisker}'
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6"/><text x="{x + 10:.1f}" y="{y + 4:.1f}">{point.number}</text></g>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6"/><text x="{x + 10:.1f}" y="{y + 4:.1f}">{number}</text></g>'
         )
     return drawn, 312
 
@@ -257,17 +246,14 @@ _Drawing = tuple[list[str], float]
 """Elements, and how high they stand."""
 
 
-def _twice(title: str, draw: Callable[[int], _Drawing]) -> Markup:
+def _twice(caption: str, draw: Callable[[int], _Drawing]) -> Figure:
     """A figure for broad screens and for narrow ones."""
-    return Markup("").join(_svg(*draw(width), width, title) for width in (_BROAD, _NARROW))
-
-
-def _svg(drawn: Sequence[str], height: float, width: int, title: str) -> Markup:
-    kind = "broad" if width == _BROAD else "narrow"
-    return Markup(  # noqa: S704  # all words within have gone through `_text`
-        f'<svg class="{kind}" viewBox="0 0 {width} {height:g}" role="img" aria-label="{_text(title)}">'
-        f"{''.join(drawn)}</svg>"
-    )
+    told, drawn = _text(f"{caption}; its numbers stand in the tables, or at its points"), []
+    for kind, width in (("broad", _BROAD), ("narrow", _NARROW)):
+        elements, height = draw(width)
+        drawn.append(f'<svg class="{kind}" viewBox="0 0 {width} {height:g}" role="img" aria-label="{told}">')
+        drawn += [*elements, "</svg>"]
+    return Figure(caption, Markup("".join(drawn)))  # noqa: S704  # all words within have gone through `_text`
 
 
 def _text(text: str) -> str:

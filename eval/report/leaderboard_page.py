@@ -19,24 +19,16 @@ def leaderboard_page(board: Leaderboard) -> ReportPage:
         sections.insert(0, _overview(board))
     if board.unranked:
         sections.append(Section("unranked", "Without a number", [Notes(list(board.unranked.values()))]))
-    systems = {run.system_digest for run in board.runs}
-    datasets = {table.terms.digest for table in board.tables}
+    systems = counted(len({run.system_digest for run in board.runs}), "system")
+    datasets = counted(len({table.terms.digest for table in board.tables}), "dataset")
+    labels = dict.fromkeys(generated_label(run.summary["dataset"]) for run in board.runs)
     return ReportPage(
         kind="leaderboard",
         title=f"Leaderboard by {board.measure}",
-        headline=[
-            _counts(len(board.runs), len(systems), len(datasets)),
-            _ORDER,
-        ],
+        headline=[f"{counted(len(board.runs), 'run')} of {systems} on {datasets}.", _ORDER],
         sections=[*sections, _again(board), _digests(board)],
-        label="; ".join(
-            dict.fromkeys(label for run in board.runs if (label := generated_label(run.summary["dataset"])))
-        ),
+        label="; ".join(filter(None, labels)),
     )
-
-
-def _counts(runs: int, systems: int, datasets: int) -> str:
-    return f"{counted(runs, 'run')} of {counted(systems, 'system')} on {counted(datasets, 'dataset')}."
 
 
 def _overview(board: Leaderboard) -> Section:
@@ -61,25 +53,15 @@ def _standings(board: Leaderboard, table: Standings, number: int) -> Section:
     twins = [one for one in others if one.digest == terms.digest]
     apart = [name for name in terms._fields if any(getattr(one, name) != getattr(terms, name) for one in twins)]
     title = [f"{terms.dataset}, {terms.digest[:_DIGITS]}", *(f"{name} {getattr(terms, name)}" for name in apart)]
-    parts: list[Part] = [
-        Table(
-            (
-                *titled("system", ("rank",)),
-                *(Column(one, "mean") for one in (board.measure, board.cost)),
-                Column("ms a live question, median", "number"),
-                Column("run"),
-            ),
-            [_line(board, row) for row in table.rows],
-            f"{board.measure} over {terms.queries:,} judged questions, with its {100 * terms.confidence:g} % interval",
-        )
-    ]
+    means = (Column(one, "mean") for one in (board.measure, board.cost))
+    columns = (*titled("system", ("rank",)), *means, Column("ms a live question, median", "number"), Column("run"))
+    interval = f"its {100 * terms.confidence:g} % interval"
+    caption = f"{board.measure} over {terms.queries:,} judged questions, with {interval}"
+    parts: list[Part] = [Table(columns, [_line(board, row) for row in table.rows], caption)]
     if others:
-        differs = sorted(
-            {name for one in others for name in terms._fields if getattr(one, name) != getattr(terms, name)}
-        )
-        parts.append(
-            Notes([f"Ranked apart from other runs on {terms.dataset}, which differ in: {', '.join(differs)}."])
-        )
+        differs = {name for one in others for name in terms._fields if getattr(one, name) != getattr(terms, name)}
+        told = f"Ranked apart from other runs on {terms.dataset}, which differ in: {', '.join(sorted(differs))}."
+        parts.append(Notes([told]))
     if lacking := [row for row in table.rows if row.lacks]:
         parts.append(Notes([_lacking(row, terms.queries) for row in lacking]))
     return Section(f"table-{number}", ", ".join(title), parts)
@@ -111,20 +93,13 @@ def _again(board: Leaderboard) -> Section:
 
 def _digests(board: Leaderboard) -> Section:
     columns = list(map(Column, ("run", "dataset", "configuration", "results", "code", "lcm")))
-    rows = [_digest_row(run) for run in board.runs]
+    rows = list(map(_digest_row, board.runs))
     lead = "manifest.json beside this page has them whole; runs/ has the versions of all packages."
     table = Table(columns, rows, "What each row was made of")
     return Section("digests", "Digests and versions", [table], lead)
 
 
 def _digest_row(run: BoardRun) -> Row:
-    results = results_of(run.folder)
-    told = results.get("per_query.parquet", "")
-    return (
-        run.name,
-        Cell(run.summary["dataset"]["name"], note=run.summary["dataset"]["digest"][:_DIGITS]),
-        run.summary.get("config_hash", "–"),
-        told[:_DIGITS] or "–",
-        (run.summary.get("commit") or "–")[:12],
-        run.version or "–",
-    )
+    dataset, results = run.summary["dataset"], results_of(run.folder).get("per_query.parquet", "")
+    code = run.summary.get("config_hash", "–"), results[:_DIGITS] or "–", (run.summary.get("commit") or "–")[:12]
+    return run.name, Cell(dataset["name"], note=dataset["digest"][:_DIGITS]), *code, run.version or "–"

@@ -121,7 +121,7 @@ Part = Table | Figure | Facts | Notes | Flow | Source
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page under a heading."""
+    """A part of a page under a heading; without parts, it is left out."""
 
     anchor: str
     title: str
@@ -147,7 +147,6 @@ class ReportPage:
 
 
 PAGE = "report.html"
-_TEMPLATE = "page.html"
 
 
 @private()
@@ -177,8 +176,9 @@ def rendered(page: ReportPage) -> str:
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    return environment.get_template(_TEMPLATE).render(
+    return environment.get_template("page.html").render(
         page=page,
+        sections=[section for section in page.sections if section.parts],
         policy=policy,
         style=Markup(style),  # noqa: S704  # our own file
         script=Markup(script),  # noqa: S704  # our own file

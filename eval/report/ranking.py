@@ -15,10 +15,10 @@ import polars as pl
 
 from eval.experiment.outcome import ALIGNED
 from eval.experiment.workspace import WorkspaceEvaluator
-from eval.ladder.explanation import best_documents, found_by, ladders
+from eval.ladder.explanation import ADDED, FELL, ROSE, best_documents, found_by, ladders
 from eval.ladder.losses import FOUND, LATE, NO_MISS, Asked, Traced, asked_again, judged_messages, said_messages
 from eval.measures.measure import MemoryReading
-from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, kind_of
+from eval.measures.names import ANSWER_HEADLINE, RANKING_MEASURES, SYSTEM_ARM, among, kind_of
 from eval.measures.retention import Retention
 from eval.run import Run
 from lcm.memory.memory import Memory
@@ -126,7 +126,6 @@ def insight_of(
     """Ask the memories of a run again.
 
     Args:
-        progress: told how many queries were looked at.
         look: told of everything that is asked beside a judged query.
     """
     dataset = evaluator.dataset
@@ -157,17 +156,12 @@ def insight_of(
 
 def _ladders(traced: Traced, judged: pl.DataFrame, places: pl.DataFrame) -> Iterator[tuple[str, MessageLadder]]:
     """Of each judged message the steps of the document that tells what became of it."""
-    covers = traced.covered(judged)
-    wanted = covers.select("query_id", "document_id").unique(maintain_order=True)
+    covers, named = traced.covered(judged), ["query_id", "document_id"]
+    wanted = covers.select(named).unique(maintain_order=True)
     rows = ladders(traced, wanted)
     best = {(query, message): name for query, message, name in best_documents(rows, covers, places).iter_rows()}
-    steps: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    branches: dict[tuple[str, str], list[str]] = {}
-    found = found_by(traced, wanted).select("query_id", "document_id", "branch", "rank")
-    for query_id, document_id, branch, rank in found.iter_rows():
-        branches.setdefault((query_id, document_id), []).append(f"{branch} {rank}")
-    for row in rows.iter_rows(named=True):
-        steps.setdefault((row["query_id"], row["document_id"]), []).append(row)
+    steps = rows.rows_by_key(named, named=True, include_key=True)
+    branches = found_by(traced, wanted).rows_by_key(named, named=True)
     for query_id, message_id, place in places.select("query_id", "message_id", "place").iter_rows():
         document_id = best.get((query_id, message_id))
         key = query_id, document_id or ""
@@ -175,16 +169,16 @@ def _ladders(traced: Traced, judged: pl.DataFrame, places: pl.DataFrame) -> Iter
         yield query_id, MessageLadder(message_id, place, rungs, document_id)
 
 
-def _rungs(rows: Sequence[Mapping[str, Any]], branches: Sequence[str]) -> Iterator[Rung]:
+def _rungs(rows: Sequence[Mapping[str, Any]], branches: Sequence[Mapping[str, Any]]) -> Iterator[Rung]:
     for row in rows:
-        words = row["event"]
         rank = None if row["score"] is None else row["rank"]  # before the first scores, rows are in no order
-        if words in ("rose", "fell"):
-            words = f"{words} from {row['rank_before']}"
-        if row["event"] == "added" and branches:
-            words = f"found by {', '.join(branches)}"
+        words = row["event"]
         if row["stood_for_by"]:
             words = f"a near duplicate of {row['stood_for_by']}"
+        elif words in (ROSE, FELL):
+            words = f"{words} from {row['rank_before']}"
+        elif words == ADDED and branches:
+            words = "found by " + ", ".join(f"{one['branch']} {one['rank']}" for one in branches)
         like = f"like {row['like_id']}" if row["like_id"] and not row["stood_for_by"] else ""
         yield Rung(row["stage"], rank, row["score"], words, "; ".join(filter(None, (row["reason"], like))))
 
@@ -277,62 +271,48 @@ def shown_measures(columns: Sequence[ShownRanking]) -> list[str]:
     """The measures that questions are sorted by: those of every table, as far as they were measured, what answers are
     worth, and what contexts retain; those of sessions, where only sessions are judged."""
     known = list(dict.fromkeys(name for column in columns for name in column.values["measure"].unique()))
-    usual = [next((name for name in (one, f"session.{one}") if name in known), None) for one in _USUAL]
     contexts = sorted((name for name in known if kind_of(name) == _OF_CONTEXTS), key=_budget)
-    answers = [name for name in ANSWER_HEADLINE if name in known]
-    return [name for name in (*usual, *answers, *contexts) if name is not None][:_MOST] or sorted(known)[:_MOST]
+    return [*among((*_USUAL, *ANSWER_HEADLINE), known), *contexts][:_MOST] or sorted(known)[:_MOST]
 
 
 def queries_of(run: Run) -> pl.DataFrame:
     """The questions of a run: query_id, workspace_id, conversation_id, category, text, asked_at, evidence."""
     wanted = ["query_id", "workspace_id", "category", "text", "evidence"]
     table = run.frame("queries", wanted, ["conversation_id", "asked_at"])
-    return _filled(table, {"conversation_id": pl.String(), "asked_at": pl.String()})
+    lacking = [name for name in ("conversation_id", "asked_at") if name not in table.columns]
+    return table.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in lacking)
 
 
-def _filled(table: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """With a column of nulls for each that it lacks."""
-    return table.with_columns(
-        pl.lit(None, dtype=kind).alias(name) for name, kind in schema.items() if name not in table.columns
-    )
-
-
-_RANKING_SCHEMA: dict[str, pl.DataType] = {
-    "arm": pl.String(),
-    "workspace_id": pl.String(),
-    "query_id": pl.String(),
-    "document_id": pl.String(),
-    "rank": pl.Int64(),
-    "score": pl.Float64(),
-    "source_message_ids": pl.List(pl.String()),
-    "twin_message_ids": pl.List(pl.String()),
-    "tokens": pl.Int64(),
-}
+_NAMES = ("arm", "workspace_id", "query_id", "document_id")
+_RANKING_SCHEMA = pl.Schema(
+    {
+        **dict.fromkeys(_NAMES, pl.String()),
+        "rank": pl.Int64(),
+        "score": pl.Float64(),
+        **dict.fromkeys(("source_message_ids", "twin_message_ids"), pl.List(pl.String())),
+        "tokens": pl.Int64(),
+    }
+)
 
 
 def _ranked(run: Run, with_arms: bool) -> pl.DataFrame:
     """Rows of `_RANKING_SCHEMA`; none where the folder does not hold the rankings."""
     if not all((run.folder / name).is_file() for name in ("run.parquet", "documents.parquet")):
         return pl.DataFrame(schema=_RANKING_SCHEMA)
-    columns = ["arm", "workspace_id", "query_id", "document_id", "rank", "score"]
-    ranked = _shown((run.arms if with_arms else run.frame)("run", columns, ["stands_for"]))
-    documents = run.frame("documents", ["workspace_id", "document_id", "source_message_ids"], ["tokens"])
-    joined = ranked.join(documents, on=["workspace_id", "document_id"], how="left", maintain_order="left")
+    ranked = _shown((run.arms if with_arms else run.frame)("run", [*_NAMES, "rank", "score"], ["stands_for"]))
+    named = ["workspace_id", "document_id"]
+    documents = run.frame("documents", [*named, "source_message_ids"], ["tokens"])
+    joined = ranked.join(documents, on=named, how="left", maintain_order="left")
     if "stands_for" in ranked.columns:
-        twins = _twins(ranked, documents)
+        standing = ranked.filter(pl.col("stands_for").list.len() > 0).explode("stands_for")
+        twins = (
+            standing.join(documents, left_on=["workspace_id", "stands_for"], right_on=named)
+            .group_by("arm", "query_id", "document_id")
+            .agg(twin_message_ids=pl.col("source_message_ids").explode())
+        )
         joined = joined.join(twins, on=["arm", "query_id", "document_id"], how="left", maintain_order="left")
-    return _filled(joined, _RANKING_SCHEMA).select(list(_RANKING_SCHEMA))
-
-
-def _twins(run: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """The messages of the near duplicates that a document stands for."""
-    return (
-        run.filter(pl.col("stands_for").list.len() > 0)
-        .explode("stands_for")
-        .join(documents, left_on=["workspace_id", "stands_for"], right_on=["workspace_id", "document_id"])
-        .group_by("arm", "query_id", "document_id")
-        .agg(twin_message_ids=pl.col("source_message_ids").explode())
-    )
+    every = pl.concat([pl.DataFrame(schema=_RANKING_SCHEMA), joined], how="diagonal_relaxed")
+    return every.select(list(_RANKING_SCHEMA))
 
 
 def _budget(measure: str) -> float:

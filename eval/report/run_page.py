@@ -11,7 +11,7 @@ from eval.comparison.comparison import against_controls
 from eval.dataset.card import Card
 from eval.dataset.dataset import generated_label
 from eval.ladder.losses import missed
-from eval.measures.names import SYSTEM_ARM
+from eval.measures.names import SYSTEM_ARM, among
 from eval.measures.sessions import ALL_KINDS, STATES
 from eval.report.figure import Interval, intervals, lines, shares
 from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section, Source
@@ -53,8 +53,6 @@ _MEANT = (
 )
 _BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
 """Headings where no summary was made."""
-_BY_DOCUMENTS = {"summarised": "summarised: in part, by a passage", "reachable": "reachable: less of it, by a passage"}
-"""Headings where no summary was made."""
 _NO_SUMMARY = (
     "No summary was made here: what counts as summarised or reachable is a message of which a recalled document, "
     "mostly a passage, holds a part"
@@ -62,18 +60,15 @@ _NO_SUMMARY = (
 
 
 def run_page(run: Run, columns: Sequence[ShownRanking], queries: pl.DataFrame, card: Card | None = None) -> ReportPage:
-    """A page without its explorer, which is packed into its blocks.
-
-    Args:
-        card: of the dataset, where it is known.
-    """
+    """A page without its explorer, which is packed into its blocks."""
     summary = run.summary
-    dataset = summary["dataset"]
-    shown = first_measures(summary["measures"])
+    shown = among(FIRST, summary["measures"]) or list(summary["measures"])[: len(FIRST)]
     directions = columns[0].directions
-    told = [
-        section
-        for section in (
+    return ReportPage(
+        kind="run",
+        title=run_name(summary, run.folder, is_nested=False),
+        headline=_headline(run, shown),
+        sections=[
             _what(run.config, summary),
             *conversation_sections(run),
             dataset_section(summary, card),
@@ -87,22 +82,9 @@ def run_page(run: Run, columns: Sequence[ShownRanking], queries: pl.DataFrame, c
             _others(summary),
             survived(summary),
             configuration(run.folder),
-        )
-        if section is not None and section.parts
-    ]
-    return ReportPage(
-        kind="run",
-        title=run_name(summary, run.folder, is_nested=False),
-        headline=_headline(run, shown),
-        sections=told,
-        label=generated_label(dataset),
+        ],
+        label=generated_label(summary["dataset"]),
     )
-
-
-def first_measures(measures: Measures) -> list[str]:
-    """The measures of every table, as far as they were measured; those of sessions where only sessions are judged."""
-    found = [next((name for name in (one, f"session.{one}") if name in measures), None) for one in FIRST]
-    return [name for name in found if name is not None] or list(measures)[: len(FIRST)]
 
 
 def about(summary: Mapping[str, Any]) -> dict[str, str]:
@@ -114,27 +96,24 @@ def about(summary: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def survived(summary: Mapping[str, Any]) -> Section | None:
+def survived(summary: Mapping[str, Any]) -> Section:
     """What failed and did not stop the run, and what is to be known of its numbers."""
-    incidents = summary.get("incidents") or {}
     parts: list[Part] = []
-    if incidents:
-        columns = titled("incident", ("times",))
-        parts.append(Table(columns, list(incidents.items()), "What failed, and was survived"))
-    lines_told = [*summary.get("notes", ()), *summary.get("flags", ())]
-    if lines_told:
-        parts.append(Notes(lines_told))
-    return Section("notes", "Notes", parts) if parts else None
+    if incidents := summary.get("incidents"):
+        parts.append(Table(titled("incident", ("times",)), [*incidents.items()], "What failed, and was survived"))
+    if told := [*summary.get("notes", ()), *summary.get("flags", ())]:
+        parts.append(Notes(told))
+    return Section("notes", "Notes", parts)
 
 
-def configuration(folder: Path) -> Section | None:
+def configuration(folder: Path) -> Section:
     """The whole configuration as it was resolved, and where it ran."""
     parts = [
         Source(title, (folder / name).read_text("utf-8"))
         for name, title in ((CONFIG, "the whole configuration, resolved"), ("environment.json", "the environment"))
         if (folder / name).is_file()
     ]
-    return Section("configuration", "To repeat it", parts) if parts else None
+    return Section("configuration", "To repeat it", parts)
 
 
 def _headline(run: Run, shown: Sequence[str]) -> list[str]:
@@ -152,11 +131,10 @@ def _headline(run: Run, shown: Sequence[str]) -> list[str]:
     return [f"{first} is {entry['value']:.3f}{bounds}, over {over}.", *against]
 
 
-def _what(config: Mapping[str, Any], summary: Mapping[str, Any]) -> Section | None:
+def _what(config: Mapping[str, Any], summary: Mapping[str, Any]) -> Section:
     if not config:
-        return Section(
-            "system", "What was run", [Notes(["The folder has no config.yaml: nothing is known of the system."])]
-        )
+        untold = Notes(["The folder has no config.yaml: nothing is known of the system."])
+        return Section("system", "What was run", [untold])
     flow = system_flow(config, is_asked=bool(summary["counts"]["queries"]))
     return Section("system", "What was run", [flow], "The system as data passes through it; what is off is not drawn.")
 
@@ -182,33 +160,36 @@ def dataset_section(summary: Mapping[str, Any], card: Card | None, shared: tuple
     return Section("dataset", "What they were asked" if shared else "What it was asked", [Facts(pairs)])
 
 
-def _quality(summary: Mapping[str, Any], shown: Sequence[str], directions: Mapping[str, str]) -> Section | None:
-    if not summary["counts"].get("judged_queries") or not shown:
-        return None
-    arms: dict[str, Measures] = {SYSTEM_ARM: summary["measures"], **summary["arms"]}
+def _quality(summary: Mapping[str, Any], shown: Sequence[str], directions: Mapping[str, str]) -> Section:
+    arms = {SYSTEM_ARM: summary["measures"], **summary["arms"]} if summary["counts"].get("judged_queries") else {}
     caption = f"Means over judged questions; below each its {summary['interval']['confidence']:.0%} bootstrap interval"
-    figure = _intervals(f"{shown[0]} of the system and of its control arms", arms, shown[0])
+    parts = _means(("of the system and of its control arms", caption), "arm", arms, shown, directions)
     lead = "Control arms rank the very same documents: random and last n are the floor, oracle is the ceiling."
-    return Section("quality", "How good it is", [figure, _table(caption, "arm", arms, shown, directions)], lead)
+    return Section("quality", "How good it is", parts, lead)
 
 
-def _categories(summary: Mapping[str, Any], shown: Sequence[str], directions: Mapping[str, str]) -> Section | None:
-    groups = summary.get("categories") or {}
-    if not groups or not shown:
-        return None
-    figure = _intervals(f"{shown[0]} by category", groups, shown[0])
-    table = _table("The system's means, by category", "category", groups, shown, directions)
-    return Section("categories", "By kind of question", [figure, table])
+def _categories(summary: Mapping[str, Any], shown: Sequence[str], directions: Mapping[str, str]) -> Section:
+    captions = "by category", "The system's means, by category"
+    parts = _means(captions, "category", summary.get("categories") or {}, shown, directions)
+    return Section("categories", "By kind of question", parts)
 
 
-def _intervals(words: str, rows: Mapping[str, Measures], measure: str) -> Figure:
-    """A dot and a whisker for each row; the system's own, where there is one, stands out."""
+def _means(
+    captions: tuple[str, str],
+    heading: str,
+    rows: Mapping[str, Measures],
+    shown: Sequence[str],
+    directions: Mapping[str, str],
+) -> list[Part]:
+    """The first measure of each row, the system's own standing out where there is one, and a table of all."""
+    if not rows or not shown:
+        return []
     drawn = [
         Interval(label, entry["value"], entry["low"], entry["high"], label == SYSTEM_ARM or SYSTEM_ARM not in rows)
         for label, measures in rows.items()
-        if (entry := measures.get(measure)) is not None and entry["value"] is not None
+        if (entry := measures.get(shown[0])) is not None and entry["value"] is not None
     ]
-    return Figure(words, intervals(drawn, f"{words}; the table below tells the numbers"))
+    return [intervals(drawn, f"{shown[0]} {captions[0]}"), _table(captions[1], heading, rows, shown, directions)]
 
 
 def _table(
@@ -218,34 +199,28 @@ def _table(
     return replace(means_table(heading, rows, names, costs, own=SYSTEM_ARM), caption=caption)
 
 
-def curves(columns: Sequence[ShownRanking], queries: pl.DataFrame) -> Section | None:
+def curves(columns: Sequence[ShownRanking], queries: pl.DataFrame) -> Section:
     """Over the questions of which all that have any value have one."""
-    parts: list[Part] = []
     for column in columns:
         queries = queries if (judged := column.judged(queries)).is_empty() else judged
-    for told, found, read in (
-        ("ranks", rank_curves(columns, queries), "ranks that are read"),
-        ("tokens", token_curves(columns, queries), "tokens that are read, documents whole and in order"),
-    ):
-        if found:
-            parts.append(Figure(f"Recall by {read}", lines(found, f"recall by {told}", read, "recall")))
-    return Section("curves", "How far one has to read", parts) if parts else None
+    read = {
+        "ranks that are read": rank_curves(columns, queries),
+        "tokens that are read, documents whole and in order": token_curves(columns, queries),
+    }
+    parts = [lines(found, f"Recall by {far}", far, "recall") for far, found in read.items() if found]
+    return Section("curves", "How far one has to read", parts)
 
 
-def lost(columns: Sequence[ShownRanking]) -> Section | None:
+def lost(columns: Sequence[ShownRanking]) -> Section:
     """Where the evidence of each ranking went that was asked again; each judged message is in one place."""
     counts = {one.name: one.insight.losses() for one in columns if one.insight is not None and len(one.insight.places)}
     if not counts:
-        return None
+        return Section("losses", "", [])
     places = list(dict.fromkeys(place for found in counts.values() for place in found))
     rows: list[Row] = [(place, *(found.get(place, 0) for found in counts.values())) for place in places]
     rows.append((Cell("all judged messages", tone="own"), *(sum(found.values()) for found in counts.values())))
-    lost_of = {name: missed(found) for name, found in counts.items()}
     parts: list[Part] = [
-        Figure(
-            "Missed evidence by where it was lost",
-            shares(lost_of, "missed evidence by stage; the table tells the numbers"),
-        ),
+        shares({name: missed(found) for name, found in counts.items()}, "Missed evidence by where it was lost"),
         Table(titled("place", counts), rows, "Every judged message in one place"),
         *(_by_category(one) for one in columns if one.insight is not None and len(one.insight.places)),
     ]
@@ -268,22 +243,21 @@ def _by_category(column: ShownRanking) -> Table:
     return Table(titled("category", places), rows, f"{column.name}: by kind of question")
 
 
-def _latency(summary: Mapping[str, Any]) -> Section | None:
+def _latency(summary: Mapping[str, Any]) -> Section:
     parts = [replace(table, caption=table.columns[0].title) for table in timing_tables(summary)]
-    lead = "Live questions, one at a time, on the machine of the run."
-    return Section("latency", "How fast it is", parts, lead) if parts else None
+    return Section("latency", "How fast it is", parts, "Live questions, one at a time, on the machine of the run.")
 
 
-def _answers(summary: Mapping[str, Any], directions: Mapping[str, str]) -> Section | None:
+def _answers(summary: Mapping[str, Any], directions: Mapping[str, str]) -> Section:
     parts = [
         _table(title.capitalize(), heading, rows, columns, directions)
         for heading, title, rows, columns in answer_tables(summary)
     ]
     lead = "Each question with an answer in the dataset, answered from what the arm found; nothing said counts 0."
-    return Section("answers", "What the answers are worth", parts, lead) if parts else None
+    return Section("answers", "What the answers are worth", parts, lead)
 
 
-def _others(summary: Mapping[str, Any]) -> Section | None:
+def _others(summary: Mapping[str, Any]) -> Section:
     """What measures of something else than questions tell."""
     shown = of_conversations(summary)
     parts = [
@@ -295,7 +269,7 @@ def _others(summary: Mapping[str, Any]) -> Section | None:
         parts.append(replace(served, caption="How concentrated answers are: the documents that took all places"))
     if decided := summary.get("decisions"):
         parts.append(replace(decisions_table(decided), caption="What became of candidates"))
-    return Section("others", "What else was measured", parts) if parts else None
+    return Section("others", "What else was measured", parts)
 
 
 def conversation_sections(run: Run) -> list[Section]:
@@ -354,7 +328,7 @@ def _budget_curve(arms: Mapping[str, Measures], measure: str) -> Figure:
             series.setdefault(label.partition("@")[0], []).append((float(budget), value))
     told = measure.replace("_", " ")
     ordered = {arm: sorted(points) for arm, points in series.items()}
-    return Figure(f"{told} by budget", lines(ordered, f"{told} by budget", "budget in tokens", told))
+    return lines(ordered, f"{told} by budget", "budget in tokens", told)
 
 
 def _of_facts(rows: pl.DataFrame) -> Iterator[Part]:
@@ -430,7 +404,7 @@ def _weighted(told: Mapping[str, Mapping[str, float]], state: str) -> float:
     return sum(one[state] * one["facts"] for one in told.values()) / sum(one["facts"] for one in told.values())
 
 
-def contexts_section(summary: Mapping[str, Any]) -> Section | None:
+def contexts_section(summary: Mapping[str, Any]) -> Section:
     """Of each budget what contexts still hold of the evidence, and how."""
     measures, done = summary["measures"], summary.get("compression") or {}
     budgets = [name.partition("@")[2] for name in measures if name.startswith("retained@")]
@@ -445,7 +419,7 @@ def contexts_section(summary: Mapping[str, Any]) -> Section | None:
         parts.append(replace(table, columns=columns, caption="By budget, in the assembly's own tokens"))
     if done.get("summaries"):
         parts.append(Facts([(name.replace("_", " "), _plain(value)) for name, value in done.items()]))
-    return Section("contexts", "What a model would be shown", parts) if parts else None
+    return Section("contexts", "What a model would be shown", parts)
 
 
 def _curve(measures: Measures, budgets: Sequence[str]) -> Figure:
@@ -453,8 +427,8 @@ def _curve(measures: Measures, budgets: Sequence[str]) -> Figure:
         kind: [(float(budget), entry["value"]) for budget in budgets if (entry := measures.get(f"{kind}@{budget}"))]
         for kind in ("verbatim", "retained")
     }
-    drawn = lines(curves, "evidence in the context by budget", "budget in tokens", "share of a question's evidence")
-    return Figure("Evidence that the context under a budget still holds", drawn)
+    caption = "Evidence that the context under a budget still holds"
+    return lines(curves, caption, "budget in tokens", "share of a question's evidence")
 
 
 def _plain(value: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
 from eval.shape import sections
-from eval.table import Column, Measures, Table, counted, means_table
+from eval.table import Column, Measures, Table, counted, means_table, titled
 
 UNCHANGED = "nothing folds or was chosen for contexts here"
 _ABOUT_CONTEXTS = ("assembly", "authored", "compaction", "scheduling", "guidance", "session", "summary_documents")
@@ -64,16 +64,13 @@ def contexts_table(summary: Mapping[str, Any], *, is_whole: bool = False) -> Tab
 
 def sections_of_means(summary: Mapping[str, Any]) -> dict[str, dict[str, Measures]]:
     """Measure of conversations -> arm -> its means; of those that tell nothing else."""
-    found = {
-        name: {arm: entries for arm, entries in section.items() if isinstance(entries, Mapping) and entries}
-        for name, section in sections(summary).items()
-        if name != "answers"
-    }
-    return {
-        name: arms
-        for name, arms in found.items()
-        if arms and all(isinstance(one, Mapping) and "value" in one for arm in arms.values() for one in arm.values())
-    }
+    found = {}
+    for name, section in sections(summary).items():
+        arms = {arm: entries for arm, entries in section.items() if isinstance(entries, Mapping) and entries}
+        every = [one for entries in arms.values() for one in entries.values()]
+        if name != "answers" and every and all(isinstance(one, Mapping) and "value" in one for one in every):
+            found[name] = arms
+    return found
 
 
 def conversations_table(heading: str, arms: Mapping[str, Measures]) -> Table:
@@ -90,7 +87,7 @@ def timing_tables(summary: Mapping[str, Any]) -> Iterator[Table]:
         if name != "seconds" and section:
             quantiles = [one for one in next(iter(section.values())) if one == "n" or one.endswith("_ms")]
             told = f"{name.removesuffix('_ms').replace('_', ' ')}, ms"
-            columns = (Column(told, "label"), *(Column(one.removesuffix("_ms"), "number", 2) for one in quantiles))
+            columns = titled(told, (one.removesuffix("_ms") for one in quantiles), digits=2)
             rows = [(part, *(values[one] for one in quantiles)) for part, values in section.items()]
             yield Table(columns, rows)
 
@@ -104,13 +101,10 @@ def decisions_table(decisions: Mapping[str, int]) -> Table:
 
 def served_table(summary: Mapping[str, Any]) -> Table | None:
     """How concentrated the answers of each arm are; None of a run that does not tell."""
-    columns = (
-        Column("served", "label"),
-        *(Column(name, "number") for name in ("k", "places", "documents")),
-        Column("top 10 take", "share", 1),
-    )
+    names = ("k", "places", "documents")
+    columns = (*titled("served", names), Column("top 10 take", "share", 1))
     told = summary.get("served", {})
-    rows = [(arm, one["k"], one["places"], one["documents"], one["top_10_share"]) for arm, one in told.items()]
+    rows = [(arm, *(one[name] for name in names), one["top_10_share"]) for arm, one in told.items()]
     return Table(columns, rows) if rows else None
 
 
@@ -135,7 +129,7 @@ def index_table(summary: Mapping[str, Any]) -> Table | None:
     told = {name: one for name, one in {"all": found, **found}.items() if isinstance(one, Mapping) and one}
     times = {name: _times(summary, name) for name in told}
     timed = _TIMES if any(map(any, times.values())) else ()
-    columns = (Column("vector index", "label"), Column("searches", "number"), Column("share", "share", 0), *_RECALLS)
+    columns = (*titled("vector index", ("searches",)), Column("share", "share", 0), *_RECALLS)
     rows = [
         (_worded(name), one["searches"], one["share"], one["recall"], one["recall@10"], *times[name][: len(timed)])
         for name, one in told.items()
@@ -163,8 +157,7 @@ def searches_table(summaries: Sequence[Mapping[str, Any] | None]) -> Table | Non
         )
         for i, one in found.items()
     ]
-    of_ways = (Column(_worded(way), "number") for way in ordered)
-    columns = (Column("point", "label"), Column("searches", "number"), *_RECALLS, *of_ways)
+    columns = (*titled("point", ("searches",)), *_RECALLS, *(Column(_worded(way), "number") for way in ordered))
     return Table((*columns, *(_TIMES[place] for place in timed)), rows) if rows else None
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from eval.dataset.card import Card
 from eval.report.figure import Interval, intervals, lines
-from eval.report.page import Facts, Figure, Notes, Part, ReportPage, Section
+from eval.report.page import Facts, Notes, Part, ReportPage, Section
 from eval.report.run_page import configuration, dataset_section, survived
 from eval.run import read_summary, read_table
 from eval.study.gain import next_commands, paired_table
@@ -36,102 +36,83 @@ def study_page(folder: Path) -> ReportPage:
     trials = read_table(folder / "study.parquet")
     objectives = [one.split(" ", 1) for one in summary["tags"]["objectives"].split(", ")]
     best = trials.filter(pl.col("is_best")).row(0, named=True)
-    params, metrics = summary["params"], summary["metrics"]
+    params, metrics, measure = summary["params"], summary["metrics"], objectives[0][1]
     assignment = {key.removeprefix("best."): value for key, value in params.items() if key.startswith("best.")}
-    found = [
-        Section(
-            "picked", f"Picked: trial {best['number']}", [Facts([*_objectives(objectives, best), *assignment.items()])]
-        ),
-        _validation(metrics, objectives[0][1]),
-        _importance(metrics, objectives[0][1]),
-        _progress(trials, objectives[0]),
-        _settings(trials, objectives[0][1], list(assignment)),
-        _trials(trials, objectives, list(assignment)),
-        survived({**summary, "notes": ()}),
-        configuration(folder),
-    ]
+    reached = [(f"{direction} {name}", f"{best[name]:.4f}") for direction, name in objectives]
     return ReportPage(
         kind="study",
         title=f"{summary['name']}: {len(trials)} trials on {params['dataset']}",
-        headline=_headline(objectives, best, summary),
-        sections=[section for section in found if section is not None],
+        headline=_headline(measure, best, summary),
+        sections=[
+            Section("picked", f"Picked: trial {best['number']}", [Facts([*reached, *assignment.items()])]),
+            _validation(metrics, measure),
+            _importance(metrics, measure),
+            _progress(trials, objectives[0]),
+            _settings(trials, measure, list(assignment)),
+            _trials(trials, objectives, list(assignment)),
+            survived({**summary, "notes": ()}),
+            configuration(folder),
+        ],
     )
 
 
-def _headline(objectives: Sequence[Sequence[str]], best: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
+def _headline(measure: str, best: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
     """Lines on the picked trial and its difference to the default, as the terminal says them."""
-    measure, metrics = objectives[0][1], summary["metrics"]
-    lines_told = [f"Trial {best['number']} was picked: {measure} {best[measure]:.4f}."]
-    estimate = metrics.get(f"cross_validated/{measure}")
-    if estimate is not None:
-        lines_told.append(f"On conversations that had no say in the choice it is worth {estimate:.4f}.")
-    told = ", ".join(
-        f"{n:g} {name.removeprefix('trials/')}" for name, n in metrics.items() if name.startswith("trials/") and n
-    )
-    beside = [f"{sentence(line)}." for line in summary.get("notes", ())]
-    return [*lines_told, *beside, f"Trials: {told}."]
-
-
-def _objectives(objectives: Sequence[Sequence[str]], best: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(f"{direction} {measure}", f"{best[measure]:.4f}") for direction, measure in objectives]
-
-
-def _validation(metrics: Mapping[str, float], measure: str) -> Section | None:
-    whole = f"cross_validated/{measure}"
-    if whole not in metrics:
-        return None
-    pairs = [
-        (f"{measure} where each fold in turn had no say", f"{metrics[whole]:.4f}"),
-        ("standard deviation over folds", f"{metrics[f'{whole}.spread']:.4f}"),
-        ("optimism of the trial's own mean", f"{metrics[f'{whole}.optimism']:+.4f}"),
-        ("folds that pick the same trial", f"{metrics['cross_validated/agreement']:.0%}"),
-        ("trials within a standard error of the best", f"{metrics['cross_validated/rivals']:g}"),
+    estimate = summary["metrics"].get(f"cross_validated/{measure}")
+    worth = f"On conversations that had no say in the choice it is worth {estimate or 0:.4f}."
+    counts = (f"{n:g} {name}" for name, n in _below("trials/", summary["metrics"]).items() if n)
+    return [
+        f"Trial {best['number']} was picked: {measure} {best[measure]:.4f}.",
+        *([] if estimate is None else [worth]),
+        *(f"{sentence(line)}." for line in summary.get("notes", ())),
+        f"Trials: {', '.join(counts)}.",
     ]
-    return Section("validation", "Cross-validated", [Facts(pairs)])
 
 
-def _importance(metrics: Mapping[str, float], measure: str) -> Section | None:
-    shares = {
-        name.removeprefix("importance/"): value for name, value in metrics.items() if name.startswith("importance/")
-    }
-    if not shares:
-        return None
-    rows = [Interval(key, value) for key, value in sorted(shares.items(), key=lambda item: -item[1])]
-    return Section(
-        "importance",
-        f"What {measure} depends on",
-        [Figure("Shares by PED-ANOVA", intervals(rows, "importance of each key"))],
+def _below(prefix: str, metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name.removeprefix(prefix): value for name, value in metrics.items() if name.startswith(prefix)}
+
+
+def _validation(metrics: Mapping[str, float], measure: str) -> Section:
+    whole = f"cross_validated/{measure}"
+    pairs = (
+        []
+        if whole not in metrics
+        else [
+            (f"{measure} where each fold in turn had no say", f"{metrics[whole]:.4f}"),
+            ("standard deviation over folds", f"{metrics[f'{whole}.spread']:.4f}"),
+            ("optimism of the trial's own mean", f"{metrics[f'{whole}.optimism']:+.4f}"),
+            ("folds that pick the same trial", f"{metrics['cross_validated/agreement']:.0%}"),
+            ("trials within a standard error of the best", f"{metrics['cross_validated/rivals']:g}"),
+        ]
     )
+    return Section("validation", "Cross-validated", [Facts(pairs)] if pairs else [])
 
 
-def _progress(trials: pl.DataFrame, objective: Sequence[str]) -> Section | None:
+def _importance(metrics: Mapping[str, float], measure: str) -> Section:
+    shares = sorted(_below("importance/", metrics).items(), key=lambda item: -item[1])
+    figure = intervals([Interval(*one) for one in shares], "Shares by PED-ANOVA")
+    return Section("importance", f"What {measure} depends on", [figure] if shares else [])
+
+
+def _progress(trials: pl.DataFrame, objective: Sequence[str]) -> Section:
     direction, measure = objective
-    told = trials.filter(pl.col(measure).is_not_null()).select("number", measure).sort("number")
-    if len(told) < 2:
-        return None
+    told = trials.select("number", measure).drop_nulls(measure).sort("number")
     best = told[measure].cum_max() if direction == "maximize" else told[measure].cum_min()
     series = {"trial": list(told.iter_rows()), "best so far": list(zip(told["number"], best, strict=True))}
-    figure = Figure(
-        f"{measure}, trial after trial", lines(series, f"{measure} by trial", "trial", measure, loose=("trial",))
-    )
-    return Section("progress", "How the search went", [figure])
+    figure = lines(series, f"{measure}, trial after trial", "trial", measure, loose=("trial",))
+    return Section("progress", "How the search went", [figure] if len(told) > 1 else [])
 
 
-def _settings(trials: pl.DataFrame, measure: str, keys: Sequence[str]) -> Section | None:
-    parts: list[Part] = []
-    for key in keys:
-        if key in trials.columns and trials[key].dtype.is_numeric() and trials[key].n_unique() > 2:
-            told = (
-                trials.filter(pl.col(measure).is_not_null() & pl.col(key).is_not_null()).select(key, measure).sort(key)
-            )
-            points = [(float(x), float(y)) for x, y in told.iter_rows()]
-            parts.append(
-                Figure(
-                    f"{measure} by {key}",
-                    lines({"trials": points}, f"{measure} by {key}", key, measure, loose=("trials",)),
-                )
-            )
-    return Section("settings", "What the settings do", parts) if parts else None
+def _settings(trials: pl.DataFrame, measure: str, keys: Sequence[str]) -> Section:
+    numeric = (key for key in keys if key in trials.columns and trials[key].dtype.is_numeric())
+    points = {
+        key: trials.select(pl.col(key, measure).cast(pl.Float64)).drop_nulls().sort(key).rows()
+        for key in numeric
+        if trials[key].n_unique() > 2
+    }
+    parts = [lines({"trials": of}, f"{measure} by {key}", key, measure, ("trials",)) for key, of in points.items()]
+    return Section("settings", "What the settings do", parts)
 
 
 def _trials(trials: pl.DataFrame, objectives: Sequence[Sequence[str]], keys: Sequence[str]) -> Section:
@@ -147,10 +128,9 @@ def _trials(trials: pl.DataFrame, objectives: Sequence[Sequence[str]], keys: Seq
         )
         for row in shown.iter_rows(named=True)
     ]
-    best = (
-        f"The best {len(shown)} of {len(trials)} trials" if len(shown) < len(trials) else "All trials, the best first"
-    )
-    return Section("trials", "The trials", [Table(titled("trial", names), rows, best)])
+    is_cut = len(shown) < len(trials)
+    caption = f"The best {len(shown)} of {len(trials)} trials" if is_cut else "All trials, the best first"
+    return Section("trials", "The trials", [Table(titled("trial", names), rows, caption)])
 
 
 def _written(value: Any) -> str | None:
@@ -165,29 +145,24 @@ _DRAWN = {"query": "judged questions", "conversation": "conversations"}
 def sweep_page(
     folder: Path, results: Sequence[PointResult], measures: Sequence[str], card: Card | None = None
 ) -> ReportPage:
-    """A page without its explorer.
-
-    Args:
-        measures: the columns of the table.
-        card: of the dataset, where it is known.
-    """
+    """A page without its explorer."""
     summary = read_summary(folder)
     paired = read_table(folder / "paired.parquet")
     finished = sum(result.summary is not None for result in results)
     best = summary.get("best")
-    found = [
-        _points(results, list(measures)[:_MOST_MEASURES], best),
-        _gains(paired, best, results),
-        _curves(results, measures),
-        _failures(results),
-        _datasets(results, card),
-        survived(summary | {"notes": [*repeated_notes(results), *summary.get("notes", ())]}),
-    ]
+    failed = [f"point {i}, {one.label}: {one.error}" for i, one in enumerate(results) if one.error is not None]
     return ReportPage(
         kind="sweep",
         title=f"{folder.resolve().name}: {finished} of {len(results)} points",
         headline=_sweep_headline(folder, summary),
-        sections=[section for section in found if section is not None],
+        sections=[
+            _points(results, list(measures)[:_MOST_MEASURES], best),
+            _gains(paired, best, results),
+            _curves(results, measures),
+            Section("failures", "What failed", [Notes(failed)] if failed else []),
+            _datasets(results, card),
+            survived(summary | {"notes": [*repeated_notes(results), *summary.get("notes", ())]}),
+        ],
         label=generated_labels(results),
     )
 
@@ -218,27 +193,23 @@ def _points(results: Sequence[PointResult], measures: Sequence[str], best: Mappi
     return Section("points", "The points", [replace(table, rows=rows, caption=caption)])
 
 
-def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequence[PointResult]) -> Section | None:
+def _gains(paired: pl.DataFrame, best: Mapping[str, Any] | None, results: Sequence[PointResult]) -> Section:
     if paired.is_empty() or best is None:
-        return None
+        return Section("gains", "", [])
     label = next((one.label for one in results if one.name == best["baseline"]), "")
     baseline = "the default" if best["is_default"] else label
     shown = [
         Interval(f"{row['point']} {row['label']}", row["difference"], row["low"], row["high"])
         for row in paired.iter_rows(named=True)
     ]
-    measure = paired["measure"][0]
-    figure = Figure(
-        f"{measure}: each point against {baseline}",
-        intervals(shown[:30], f"differences of {measure}; the table tells the numbers", zero=0.0),
-    )
+    figure = intervals(shown[:30], f"{paired['measure'][0]}: each point against {baseline}", zero=0.0)
     word = "question" if drawn(results) == "query" else "conversation"
     caption = f"Paired by {word}; the intervals hold for all points together, p is corrected over all of them (Holm)"
     table = replace(paired_table(paired, baseline), caption=caption)
     return Section("gains", "What they gain beyond chance", [figure, table])
 
 
-def _curves(results: Sequence[PointResult], measures: Sequence[str]) -> Section | None:
+def _curves(results: Sequence[PointResult], measures: Sequence[str]) -> Section:
     """Of each swept number a figure: a line for each setting of the other keys."""
     finished = [result for result in results if result.summary is not None]
     quality = next((name for name in measures if not is_cost(results, name)), None)
@@ -258,26 +229,15 @@ def _curves(results: Sequence[PointResult], measures: Sequence[str]) -> Section 
                 series.setdefault(others or str(quality), []).append((value, y))
         shown = {name: sorted(line) for name, line in list(series.items())[:_MOST_LINES]}
         words = f"{quality} by {'messages that a question sees' if key == HAYSTACK else key}"
-        parts.append(Figure(words, lines(shown, f"{words}; the table tells the numbers", key, str(quality))))
-    return Section("settings", "What the settings do", parts) if parts else None
+        parts.append(lines(shown, words, key, str(quality)))
+    return Section("settings", "What the settings do", parts)
 
 
-def _datasets(results: Sequence[PointResult], card: Card | None) -> Section | None:
+def _datasets(results: Sequence[PointResult], card: Card | None) -> Section:
     """What the points were asked: one dataset mostly; of a sweep over datasets, each."""
     asked: dict[str, Mapping[str, Any]] = {}
     for result in results:
         if result.summary is not None:
             asked.setdefault(result.summary["dataset"]["digest"], result.summary)
     sections = [dataset_section(one, card if len(asked) == 1 else None) for one in asked.values()]
-    return (
-        Section("dataset", "What they were asked", [part for one in sections for part in one.parts])
-        if sections
-        else None
-    )
-
-
-def _failures(results: Sequence[PointResult]) -> Section | None:
-    told = [
-        f"point {i}, {result.label}: {result.error}" for i, result in enumerate(results) if result.error is not None
-    ]
-    return Section("failures", "What failed", [Notes(told)]) if told else None
+    return Section("dataset", "What they were asked", [part for one in sections for part in one.parts])

@@ -60,23 +60,15 @@ def differing(
         left_out: the keys at the top that decide no number.
     """
     sides = [
-        {
-            key: value
-            for key, value in leaves(by_class({name: node for name, node in one.items() if name not in left_out}))
-            if not key.startswith(f"ranking.{_TRANSPORT}.")
-        }
+        dict(leaves(by_class({name: node for name, node in one.items() if name not in left_out})))
         for one in (before, after)
     ]
     found: dict[str, tuple[str, str]] = {}
-    replaced: list[str] = []
+    replaced = [f"ranking.{_TRANSPORT}."]
     keys = sorted(dict.fromkeys([*sides[0], *sides[1]]), key=lambda key: (key.count("."), not key.endswith(_TARGET)))
     for key in keys:
         values = [side.get(key, _ABSENT) for side in sides]
-        if (
-            values[0] == values[1]
-            or all(one in (None, _ABSENT) for one in values)
-            or any(key.startswith(prefix) for prefix in replaced)
-        ):
+        if values[0] == values[1] or {*map(str, values)} <= {"None", _ABSENT} or key.startswith(tuple(replaced)):
             continue
         if key.endswith(f".{_TARGET}"):
             replaced.append(key.removesuffix(_TARGET))
@@ -84,9 +76,8 @@ def differing(
             values = [value if value == _ABSENT else _name({_TARGET: value}) for value in values]
         told = _written(values[0]), _written(values[1])
         own = ".".join(key.split(".")[-2:])
-        if not any(
-            f".{known}".endswith(f".{own}") or own.endswith(f".{known}") for known in found if found[known] == told
-        ):
+        alike = (known for known, as_told in found.items() if as_told == told)
+        if not any(f".{known}".endswith(f".{own}") or own.endswith(f".{known}") for known in alike):
             found[key] = told
     return [(key, *told) for key, told in found.items()]
 
@@ -96,19 +87,14 @@ def _steps(config: Mapping[str, Any], roles: Sequence[str]) -> list[Step]:
 
 
 def _ranking(ranking: Mapping[str, Any], reinforcement: Any) -> list[Step]:
-    source = ranking.get("source")
     stages = ranking.get("stages") or {}
-    order = ranking.get("order") or list(stages)
-    steps = [_step("source", source)] if is_on(source) and source is not None else []
-    steps += [
-        _step(slot, stages[slot]) for slot in order if is_on(stages.get(slot)) and not _is_idle(slot, stages[slot])
+    working = [  # a stage that only carries a component that is off does not
+        slot
+        for slot in ranking.get("order") or stages
+        if is_on(stages.get(slot)) and is_on(stages[slot].get(slot, stages[slot]))
     ]
-    return steps + ([_step("reinforcement", reinforcement)] if is_on(reinforcement) else [])
-
-
-def _is_idle(slot: str, stage: Mapping[str, Any]) -> bool:
-    """Whether a stage only carries a component that is off."""
-    return slot in stage and not is_on(stage[slot])
+    beside = {"reinforcement": reinforcement}
+    return _steps(ranking, ("source",)) + _steps(stages, working) + _steps(beside, [*beside])
 
 
 def _step(role: str, node: Mapping[str, Any]) -> Step:

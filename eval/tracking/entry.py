@@ -13,7 +13,7 @@ from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, RE
 from eval.measures.retrieval import DEFAULT_NAMES
 from eval.run import Run, point_record
 from eval.shape import sections
-from eval.table import written
+from eval.table import Table, mean_cell, plain_markdown, titled
 from lcm.encoding import well_formed
 from lcm.given import plain_bytes
 from lcm.redaction import redacted, redacted_record
@@ -70,11 +70,7 @@ def title(about: Iterable[str], overrides: Iterable[str], more: Iterable[str] = 
 
 
 def note(summary: Mapping[str, Any], folder: Path, names: Iterable[str]) -> str:
-    """A description in Markdown: the page that the folder holds, or what the run is and found.
-
-    Args:
-        names: of the tables.
-    """
+    """A description in Markdown: the page that the folder holds, or what the run is and found."""
     pages = sorted(folder.glob("*.md"))
     if "measures" in summary and not pages:
         text = _note_of_run(summary, folder, names)
@@ -90,9 +86,16 @@ def note(summary: Mapping[str, Any], folder: Path, names: Iterable[str]) -> str:
 def _note_of_run(summary: Mapping[str, Any], folder: Path, names: Iterable[str]) -> str:
     counts, dataset = summary["counts"], summary["dataset"]
     told = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.items())
-    what = f"**{_plain(system_name(summary))}** on **{_plain(dataset['name'])}** ({_plain(dataset['protocol'])})"
-    lines = [f"{what}: {told}", "", *_arms_by_measure(summary), ""]
-    lines += [f"- {_plain(said)}" for said in (*summary.get("notes", ()), *summary.get("flags", ()))]
+    system, name, protocol = map(plain_markdown, (system_name(summary), dataset["name"], dataset["protocol"]))
+    arms = {SYSTEM_ARM: summary["measures"], **summary.get("arms", {})}
+    shown = [*dict.fromkeys([*(one for one in HEADLINE if one in arms[SYSTEM_ARM]), *arms[SYSTEM_ARM]])][:_COLUMNS]
+    means = [
+        (arm, *(mean_cell(measures.get(one), is_cost=kind_of(one) == "tokens") for one in shown))
+        for arm, measures in arms.items()
+    ]
+    table = [Table(titled("arm", shown, "mean"), means).markdown(), ""] if shown else []
+    lines = [f"**{system}** on **{name}** ({protocol}): {told}", "", *table]
+    lines += [f"- {plain_markdown(said)}" for said in (*summary.get("notes", ()), *summary.get("flags", ()))]
     if "overrides" in summary:
         changed = [_code(f"{key}={value}") for key, value in summary["changed"].items()]
         lines.append(f"- differs from the default by: {', '.join(changed) or 'nothing'}")
@@ -100,31 +103,6 @@ def _note_of_run(summary: Mapping[str, Any], folder: Path, names: Iterable[str])
     page = ["report.html"] if (folder / "report.html").is_file() else []
     files = [*page, *(f"{TABLES}/{name}" for name in names), "summary.json"]
     return "\n".join([*lines, f"- in full, among the artifacts: {', '.join(map(_code, files))}"])
-
-
-def _arms_by_measure(summary: Mapping[str, Any]) -> list[str]:
-    """The arms by the most telling measures."""
-    arms = {SYSTEM_ARM: summary["measures"], **summary.get("arms", {})}
-    measured = dict.fromkeys(name for name in (*HEADLINE, *summary["measures"]) if name in summary["measures"])
-    if not (shown := list(measured)[:_COLUMNS]):
-        return []
-    rows = [["arm", *map(_plain, shown)], ["---", *["---:"] * len(shown)]]
-    rows += [[_plain(arm), *(_cell(measures.get(name), name) for name in shown)] for arm, measures in arms.items()]
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def _cell(mean: Mapping[str, Any] | None, name: str) -> str:
-    if mean is None or mean["value"] is None:
-        return "-"
-    is_cost = kind_of(name) == "tokens"
-    bounds = "" if is_cost or mean["low"] is None else f" [{mean['low']:.3f}, {mean['high']:.3f}]"
-    return f"{written(mean['value'], is_cost)}{bounds}"
-
-
-def _plain(text: str) -> str:
-    """Words of data, so that they are no Markdown: neither a column, nor a link or a picture from elsewhere."""
-    marks = str.maketrans({"|": r"\|", "<": "&lt;", "[": r"\[", "]": r"\]", "`": r"\`", "*": r"\*"})
-    return " ".join(str(text).split()).translate(marks)
 
 
 def _code(text: str) -> str:
@@ -171,9 +149,6 @@ def metrics(summary: Mapping[str, Any], objectives: Collection[str] = ()) -> Ite
     """The headlines of a run, or the numbers that another kind names under `metrics`.
 
     What is no headline stands in the tables that are logged beside them, and in the run's files.
-
-    Args:
-        objectives: measures that the run is chosen by.
     """
     yield from _numbers("", summary.get("metrics", {}))
     measures = summary.get("measures", {})
@@ -188,9 +163,6 @@ def headline_measures(measured: Iterable[str], objectives: Collection[str] = ())
 
     That is what a run is told by, and every measure that nobody gets who has not asked for it: one from outside, or one
     at another cutoff than by default.
-
-    Args:
-        objectives: measures that the run is chosen by, which always are.
     """
     there = list(measured)
     told = {*_TOLD, *objectives}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from eval.ladder.losses import FOUND, Retrieval, RetrievalStep
+from eval.ladder.losses import FOUND, Retrieval, RetrievedDocument
 from lcm.redaction import redacted
 
 _QUERY = "lcm.query_id"
@@ -14,10 +14,6 @@ def log_retrievals(uri: str, run_id: str, retrievals: Iterable[Retrieval]) -> in
     """Log retrievals as traces of a run, those that it has already left out; returns how many it has then.
 
     Where traces go is a setting of the whole process: this is for a process of its own.
-
-    Args:
-        uri: of MLflow, whole.
-        run_id: of a run that is there.
     """
     import mlflow
     from mlflow.tracking import MlflowClient
@@ -61,10 +57,10 @@ def _log(client: Any, experiment_id: str, run_id: str, one: Retrieval) -> None:
         run_id=run_id,
     )
     outputs: list[dict[str, Any]] = []
-    for number, step in enumerate(one.steps):
-        outputs = _documents(step)
+    for number, (stage, documents) in enumerate(one.steps):
+        outputs = [_document(document) for document in documents]
         span = client.start_span(
-            name=step.stage,
+            name=stage,
             trace_id=root.trace_id,
             parent_id=root.span_id,
             span_type=SpanType.RETRIEVER,
@@ -75,20 +71,10 @@ def _log(client: Any, experiment_id: str, run_id: str, one: Retrieval) -> None:
     client.end_trace(root.trace_id, outputs=outputs)
 
 
-def _documents(step: RetrievalStep) -> list[dict[str, Any]]:
+def _document(one: RetrievedDocument) -> dict[str, Any]:
     from mlflow.entities import Document
 
-    return [
-        Document(
-            page_content=redacted(one.text),
-            metadata={
-                "document_id": one.document_id,
-                "rank": one.rank,
-                "score": one.score,
-                "is_gold": bool(one.messages),
-                "messages": list(one.messages),
-            },
-            id=one.document_id,
-        ).to_dict()
-        for one in step.documents
-    ]
+    told = {**one._asdict(), "is_gold": bool(one.messages), "messages": list(one.messages)}
+    text = redacted(told.pop("text"))
+    found: dict[str, Any] = Document(page_content=text, metadata=told, id=one.document_id).to_dict()
+    return found

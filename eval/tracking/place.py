@@ -66,11 +66,7 @@ def is_made(local: Path) -> bool:
 
 
 def prepare(local: Path, new: Path) -> None:
-    """Make the tables of a database that is to come, which takes seconds; `alone` puts them into place.
-
-    Args:
-        new: where they are made.
-    """
+    """Make the tables of a database that is to come, which takes seconds; `alone` puts them into place."""
     _make_tables(new)
     _PREPARED[local.absolute()] = new
 
@@ -79,8 +75,6 @@ def prepare(local: Path, new: Path) -> None:
 def alone(local: Path | None) -> Iterator[None]:
     """One process at a time makes the tables and the experiment of a local database; nothing is made on a server.
 
-    Args:
-        local: None where runs are logged to a server.
     Raises:
         TrackingError: if the database is empty, though runs were logged to it.
     """

@@ -49,8 +49,6 @@ def fetch_named(text: str, uri: str | None, into: Path, what: str, name: str | N
     Args:
         text: `mlflow:`, `runs:/` and `models:/` before it are passed over.
         uri: None where nothing is tracked.
-        into: the folder in which that of the run is made.
-        what: the text, as errors name it.
         name: under which an alias is registered that does not say NAME@ALIAS.
     Returns:
         The id of the run, and its folder.

@@ -168,9 +168,9 @@ def test_a_document_stands_for_the_messages_of_its_near_duplicates() -> None:
     rows = losses(evaluator, lambda _: None)
     assert rows["place"].to_list() == [FOUND]
     (found,) = retrievals(evaluator, rows, [ASKED.query_id])
-    before, *_, last = found.steps
-    assert [one.messages for one in last.documents] == [("talk:2",), ()]
-    assert sum(bool(one.messages) for one in before.documents) == 1  # its own document
+    (_, before), *_, (_, last) = found.steps
+    assert [one.messages for one in last] == [("talk:2",), ()]
+    assert sum(bool(one.messages) for one in before) == 1  # its own document
 
 
 PLACES = [FOUND, LATE, UNANSWERED, UNANSWERED, UNJUDGED]

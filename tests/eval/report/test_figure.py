@@ -4,10 +4,11 @@ import itertools
 import re
 
 from eval.report.figure import lines
+from eval.report.page import Figure
 
 
-def drawings(markup: str) -> list[str]:
-    return re.findall(r"<svg.*?</svg>", markup)
+def drawings(figure: Figure) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", figure.svg)
 
 
 def ticks(drawing: str, y: str) -> list[tuple[float, str]]:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.report.figure import Interval, Place, intervals, lines, scatter, shares
-from eval.report.page import Blocks, Facts, Notes, ReportPage, Section, Source, parted, rendered
+from eval.report.figure import Interval, intervals, lines, scatter, shares
+from eval.report.page import Blocks, Facts, Figure, Notes, ReportPage, Section, Source, parted, rendered
 from eval.report.system_flow import differing, system_flow
 from eval.table import Cell, Table, titled
 
@@ -60,13 +60,13 @@ TAGS = {"svg", "g", "line", "text", "circle", "rect", "title", "polyline"}
         lines({"over a logarithm": [(10, 0.1), (10_000, 0.5)]}, "t", "x", "y"),
         shares({HOSTILE: {"a": 3, HOSTILE: 1}, "none": {}}, "t"),
         scatter(
-            [Place(1, HOSTILE, 9.0, 0.5, 0.4, 0.6, True), Place(2, "b", 9.0, 0.5, None, None, False)], "t", "c", "v"
+            [(1, 9.0, Interval(HOSTILE, 0.5, 0.4, 0.6, True)), (2, 9.0, Interval("b", 0.5))], "t", "c", "v"
         ),
     ],
 )  # fmt: skip
-def test_a_figure_is_whole_and_drawn_for_broad_and_narrow_screens_whatever_its_words_say(figure: str) -> None:
-    assert "nan" not in figure
-    drawn = list(ElementTree.fromstring(f"<both>{figure}</both>"))
+def test_a_figure_is_whole_and_drawn_for_broad_and_narrow_screens_whatever_its_words_say(figure: Figure) -> None:
+    assert "nan" not in figure.svg
+    drawn = list(ElementTree.fromstring(f"<both>{figure.svg}</both>"))
     for root, name, width in zip(drawn, ("broad", "narrow"), (720, 360), strict=True):
         assert (root.attrib["role"], root.attrib["class"]) == ("img", name)
         assert root.attrib["aria-label"]
@@ -83,7 +83,7 @@ def test_a_figure_is_whole_and_drawn_for_broad_and_narrow_screens_whatever_its_w
 
 def test_points_stand_where_their_numbers_are() -> None:
     figure = intervals([Interval("a", 0.0), Interval("b", 0.5), Interval("c", 1.0)], "t")
-    for root in ElementTree.fromstring(f"<both>{figure}</both>"):
+    for root in ElementTree.fromstring(f"<both>{figure.svg}</both>"):
         low, middle, high = (float(one.attrib["cx"]) for one in root.iter("circle"))
         assert middle == pytest.approx((low + high) / 2, abs=0.1)
 
