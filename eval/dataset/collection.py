@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,7 +20,6 @@ import polars as pl
 from eval.dataset.card import text_digest
 from eval.dataset.dataset import QRELS_SCHEMA, SESSION_QRELS_SCHEMA, Dataset, frame_of
 from eval.questions.quotation import OF_OVERLAP
-from lcm.clock import EPOCH
 from lcm.errors import DatasetError
 from lcm.files import written_whole
 from lcm.given import read_whole
@@ -123,12 +123,10 @@ def _title_and_text(message: Message) -> tuple[str, str]:
 
 def _candidates(dataset: Dataset, names: dict[tuple[str, str], str]) -> Iterator[tuple[str, list[str]]]:
     """Query id -> the documents of its workspace that were said when it was asked, in their order."""
-    said = defaultdict(list)
+    said: dict[str, list[tuple[datetime, str]]] = defaultdict(list)
     for transcript in dataset.transcripts:
-        known = EPOCH
-        for message in transcript.messages:
-            known = max(known, message.created_at or known)
-            said[transcript.workspace_id].append((known, names[transcript.workspace_id, message.message_id]))
+        ids = (names[transcript.workspace_id, message.message_id] for message in transcript.messages)
+        said[transcript.workspace_id] += zip(transcript.instants(), ids, strict=True)
     for query in dataset.queries:
         visible = (name for instant, name in said[query.workspace_id] if instant <= query.asked_at)
         yield query.query_id, list(visible)

@@ -137,9 +137,8 @@ def unused_keys(file: QuestionsFile) -> list[str]:
 def _ends(sessions: Sessions) -> dict[str, datetime]:
     """When the last message of each workspace had been said."""
     ends: dict[str, datetime] = {}
-    for transcript in sessions.transcripts:
-        said = (message.created_at for message in transcript.messages if message.created_at is not None)
-        ends[transcript.workspace_id] = max([ends.get(transcript.workspace_id, EPOCH), *said])
+    for one in sessions.transcripts:
+        ends[one.workspace_id] = max([ends.get(one.workspace_id, EPOCH), *one.instants()[-1:]])
     return ends
 
 

@@ -29,7 +29,6 @@ from eval.experiment.workspace import WorkspaceEvaluator
 from eval.external.reading import RecordedAnswers
 from eval.measures.coverage import with_near_duplicates
 from eval.measures.means import ALL
-from eval.replay.haystack import instants
 from lcm.memory.live_documents import readable_scopes
 from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Batch, BringsDocuments, Ranker
@@ -280,7 +279,7 @@ def said_messages(dataset: Dataset, workspace: str) -> dict[str, Said]:
     return {
         message.message_id: Said(one.conversation_id, at)
         for one in here
-        for message, at in zip(one.messages, instants(one), strict=True)
+        for message, at in zip(one.messages, one.instants(), strict=True)
     }
 
 

@@ -29,7 +29,7 @@ from eval.questions.quotation import (
     words_quoted,
 )
 from eval.questions.sessions import SessionFile, Sessions
-from lcm.clock import EPOCH, format_instant
+from lcm.clock import format_instant
 from lcm.given import opened
 from lcm.records.conversation import Message
 from lcm.retrieval.ranking.evidence.text_facts import content_words
@@ -289,9 +289,8 @@ class _Search:
         """As a replay has it: a message without an instant was said with the one before it."""
         known = self.instants.get(place.transcript.conversation_id)
         if known is None:
-            known, latest = {}, EPOCH
-            for message in place.transcript.messages:
-                known[message.message_id] = latest = max(latest, message.created_at or latest)
+            ids = (message.message_id for message in place.transcript.messages)
+            known = dict(zip(ids, place.transcript.instants(), strict=True))
             self.instants[place.transcript.conversation_id] = known
         return known[place.message_id]
 

@@ -107,7 +107,11 @@ def _content(surface: str) -> tuple[str, ...]:
 
 
 def _talk(workspace_id: str, transcripts: Sequence[Transcript]) -> Talk:
-    turns = tuple(turn for transcript in transcripts for turn in _turns(transcript))
+    turns = tuple(
+        Turn(message, one.conversation_id, said_at, is_last=message is one.messages[-1])
+        for one in transcripts
+        for message, said_at in zip(one.messages, one.instants(), strict=True)
+    )
     holders: dict[str, set[int]] = defaultdict(set)
     copies: dict[str, list[int]] = defaultdict(list)
     for place, turn in enumerate(turns):
@@ -124,13 +128,6 @@ def _talk(workspace_id: str, transcripts: Sequence[Transcript]) -> Talk:
         names=frozenset(word for author in authors for word in split_words(author)[0]),
         end=None if latest == EPOCH else latest,
     )
-
-
-def _turns(transcript: Transcript) -> Iterator[Turn]:
-    latest, last = EPOCH, len(transcript.messages) - 1
-    for place, message in enumerate(transcript.messages):
-        latest = max(latest, message.created_at or latest)
-        yield Turn(message, transcript.conversation_id, latest, is_last=place == last)
 
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)

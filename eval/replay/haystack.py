@@ -18,7 +18,6 @@ import polars as pl
 
 from eval.dataset.dataset import Dataset, Layout
 from lcm.checks import check_choice, check_range
-from lcm.clock import EPOCH
 from lcm.errors import DatasetError, LcmError
 from lcm.records.conversation import Transcript
 from lcm.records.query import Query
@@ -236,7 +235,7 @@ def _dated(added: Sequence[_Member], own: Sequence[Transcript], rng: random.Rand
     message at the same share of its course. So whoever is asked within a conversation has seen as much of its
     distractors as of itself.
     """
-    hosts = [times for one in own if (times := instants(one))]
+    hosts = [times for one in own if (times := one.instants())]
     ends = list(accumulate(map(len, hosts)))
     for source, one in added if hosts else ():
         times = hosts[bisect_right(ends, rng.randrange(ends[-1]))]
@@ -252,7 +251,7 @@ def _seen(transcripts: Sequence[Transcript], queries: Sequence[Query]) -> list[i
     said: dict[str, list[datetime]] = {query.workspace_id: [] for query in queries}
     for one in transcripts:
         if one.workspace_id in said:
-            said[one.workspace_id] += instants(one)
+            said[one.workspace_id] += one.instants()
     for times in said.values():
         times.sort()
     return [bisect_right(said[query.workspace_id], query.asked_at) for query in queries]
@@ -265,15 +264,6 @@ def _names(sources: Mapping[str, Dataset]) -> Iterable[str]:
 def _worded(settings: Mapping[str, str | int]) -> str:
     shown = settings if settings["distractors"] else {"haystack": settings["haystack"]}
     return " ".join(f"{name}={value}" for name, value in shown.items())
-
-
-def instants(transcript: Transcript) -> list[datetime]:
-    """When each message is known to have been said: its own time, or the latest before it."""
-    found, latest = [], EPOCH
-    for message in transcript.messages:
-        latest = max(latest, message.created_at or latest)
-        found.append(latest)
-    return found
 
 
 def transcript_until(transcript: Transcript, n: int) -> Transcript:

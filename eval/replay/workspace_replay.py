@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eval.cache.stage_cache import StageCache
-from eval.replay.haystack import Haystack, instants, transcript_until
+from eval.replay.haystack import Haystack, transcript_until
 from lcm.errors import StoreError
 from lcm.faults import StoreFaultError, told
 from lcm.files import written_whole
@@ -31,7 +31,7 @@ def growth(
 ) -> Iterator[tuple[list[tuple[Transcript, int]], list[Query]]]:
     """Queries in the order of asking, those between the same two messages together, and what grew before them: each
     transcript as far as it was said by then, with how many of its messages were known before."""
-    said = [instants(transcript) for transcript in transcripts]
+    said = [transcript.instants() for transcript in transcripts]
     by_extent: dict[tuple[int, ...], list[Query]] = {}
     for query in sorted(queries, key=lambda query: query.asked_at):
         extent = tuple(bisect_right(times, query.asked_at) for times in said)

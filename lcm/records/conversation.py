@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Literal
+
+from lcm.clock import EPOCH
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -78,6 +81,10 @@ class Transcript:
     title: str | None = None
     events: tuple[Event, ...] = ()
     """In order; each says where it stands between the messages."""
+
+    def instants(self) -> list[datetime]:
+        """When each message is known to have been said: its own time, or the latest before it; else the epoch."""
+        return list(accumulate((one.created_at or EPOCH for one in self.messages), max, initial=EPOCH))[1:]
 
 
 @dataclass(frozen=True, slots=True)

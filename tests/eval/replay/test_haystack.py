@@ -13,7 +13,7 @@ from eval.dataset.dataset import QUOTATIONS_SCHEMA, SESSION_QRELS_SCHEMA, Datase
 from eval.dataset.sample import Sample
 from eval.measures.retention import Retention
 from eval.measures.retrieval import Retrieval
-from eval.replay.haystack import POOLED, instants
+from eval.replay.haystack import POOLED
 from eval.replay.workspace_replay import Bulk, PerTurn
 from lcm.errors import DatasetError, LcmError
 from lcm.records.conversation import Message, Transcript
@@ -65,7 +65,7 @@ def words_of(laid: Dataset) -> dict[str, dict[str, tuple[str, datetime]]]:
     found: dict[str, dict[str, tuple[str, datetime]]] = {}
     for one in laid.transcripts:
         of_place = found.setdefault(one.workspace_id, {})
-        for message, at in zip(one.messages, instants(one), strict=True):
+        for message, at in zip(one.messages, one.instants(), strict=True):
             assert message.message_id not in of_place
             of_place[message.message_id] = message.content, at
     return found
