@@ -62,8 +62,9 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
         plain = building.resolved(config)
         known = config_hash(building.identity(plain))
         trial.set_user_attr(CONFIG_HASH, known)
-        complete = queue.trials(TrialState.COMPLETE)
-        attributes, values = _taken_over(known, complete) or _evaluated(trial, assignment, config, plain, search)
+        complete = [one for one in queue.known if one.state == TrialState.COMPLETE]
+        evaluated = _taken_over(known, complete) or _evaluated(trial, queue, assignment, config, plain, search)
+        attributes, values = evaluated
     except _PrunedError as error:
         queue.prune(trial, str(error))
         return _ended(trial.number, f"stopped at {error} of the queries", trial.params)
@@ -98,10 +99,15 @@ def _taken_over(known: str, complete: Sequence[FrozenTrial]) -> tuple[dict[str, 
 
 
 def _evaluated(
-    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, plain: Mapping[str, Any], search: StudySetup
+    trial: Trial,
+    queue: TrialQueue,
+    assignment: Mapping[str, Any],
+    config: DictConfig,
+    plain: Mapping[str, Any],
+    search: StudySetup,
 ) -> tuple[dict[str, Any], list[float]]:
     label = f"trial {trial.number}: {_values(assignment)}"
-    folder = _run(str(trial.number), config, plain, assignment, label, search, partial(_climb, trial, search))
+    folder = _run(str(trial.number), config, plain, assignment, label, search, partial(_climb, trial, queue, search))
     summary = read_summary(folder)
     objectives = search.settings.wanted()
     values = []
@@ -167,19 +173,19 @@ def _run(
     return kept.path
 
 
-def _climb(trial: Trial, search: StudySetup, experiment: Experiment) -> None:
-    """Measure a growing share of the queries, as long as the pruner lets it.
+def _climb(trial: Trial, queue: TrialQueue, search: StudySetup, experiment: Experiment) -> None:
+    """Measure a growing share of the queries, as long as the trial is among the best there.
 
     Raises:
         _PrunedError: naming the share at which the trial is stopped.
     """
     measure = search.settings.wanted()[0].measure
+    total, n = 0.0, 0
     with progress() as show:
         for rung in search.rungs:
             values = experiment.sampled(rung.part, rung.sample, measure, show)
-            if len(values):
-                trial.report(float(values.sum()) / len(values), rung.step)
-            if trial.should_prune():
+            total, n = total + float(values.sum()), n + len(values)
+            if n and not queue.goes_on(trial, total / n, rung.step):
                 raise _PrunedError(rung.name)
 
 
