@@ -142,8 +142,8 @@ class Run:
             The summary as `summary` gives it.
         """
         told = environment()
-        write_text(self.folder / CONFIG, config_text)
-        write_json(self.folder / ENVIRONMENT, told)
+        for name, text in ((CONFIG, config_text), (ENVIRONMENT, f"{_lined(told)}\n")):
+            write_text(self.folder / name, text, is_checked=True)  # by the list of sums
         seal(self.folder, [CONFIG, ENVIRONMENT, *self._written])
         whole = {"kind": "run", "definitions": DEFINITIONS, "commit": told["commit"], **summary}
         return write_summary(self.folder, whole, time.time() - seconds)
@@ -355,7 +355,7 @@ def write_summary(folder: Path, summary: Mapping[str, Any], began_unix_s: float 
     """
     told = redacted_record(summary if began_unix_s is None else _with_times(summary, began_unix_s))
     kept = {**told, **sums_of(told)}
-    write_json(folder / SUMMARY, kept)
+    _write(folder / SUMMARY, f"{_lined(kept)}\n".encode())
     return kept
 
 
@@ -462,7 +462,22 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a file of JSON that is there whole or not at all."""
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, _lined(content) + "\n")
+
+
+def _lined(value: Any, margin: str = "") -> str:
+    """JSON with a line for each key, but one line for a map or a list that holds nothing but numbers and words."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    if not any(isinstance(one, (Mapping, list, tuple)) for one in inner):
+        return _in_line(value)
+    deeper = f"{margin}  "
+    if isinstance(value, Mapping):
+        told = (f"{deeper}{_in_line(str(key))}: {_lined(one, deeper)}" for key, one in value.items())
+        return "{\n" + ",\n".join(told) + f"\n{margin}}}"
+    return "[\n" + ",\n".join(f"{deeper}{_lined(one, deeper)}" for one in value) + f"\n{margin}]"
+
+
+_in_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
@@ -478,7 +493,7 @@ def _write(path: Path, content: bytes, *, is_checked: bool = False) -> None:
 def parquet(frame: pl.DataFrame) -> bytes:
     """The file of a table."""
     content = io.BytesIO()
-    frame.write_parquet(content)
+    frame.write_parquet(content, compression_level=1)  # a third of the time of the usual level, and no larger
     return content.getvalue()  # no view: what exports one when Python ends is complained of
 
 

@@ -1,6 +1,6 @@
 """How sure a mean is, and whether a difference of two is more than chance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -9,7 +9,8 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 _BATCH = 250  # resamples drawn at once
-_KEPT_DRAWS = 4_000_000  # of rows that are drawn again and again: eight bytes each
+_KEPT_DRAWS = 16_000_000  # of rows that are drawn again and again: a byte each
+_KEPT_NUMBERS = 2_000_000  # of these, as they are multiplied by: eight bytes each
 _TIE = 1e-12  # of the sum of magnitudes: sums of the same numbers in another order are the same sum
 
 
@@ -143,26 +144,38 @@ def _resampled_means(
     sums, sizes = clustered(values, clusters)
     n = len(sums)
     summed = np.column_stack([sums, sizes])
-    draws = _drawn_once(n, resamples, seed) if n * resamples <= _KEPT_DRAWS else _drawn(n, resamples, seed)
     with _blas().limit(limits=1):
-        totals = np.concatenate([drawn @ summed for drawn in draws])
+        totals = np.concatenate([drawn @ summed for drawn in _numbers_drawn(n, resamples, seed)])
     return np.ascontiguousarray((totals[:, :-1] / totals[:, -1:]).T)
 
 
-def _drawn(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.float64]]:
-    """How often each of n rows was drawn in each resample, some resamples at a time, shape (resamples, n)."""
+def _numbers_drawn(n: int, resamples: int, seed: int) -> Iterable[npt.NDArray[np.float64]]:
+    """What `_drawn` gives, as numbers to multiply by; kept for the points of a sweep, which draw the same."""
+    if n * resamples <= _KEPT_NUMBERS:
+        return _numbers_drawn_once(n, resamples, seed)
+    drawn = (_drawn_once if n * resamples <= _KEPT_DRAWS else _drawn)(n, resamples, seed)
+    return (part.astype(np.float64) for part in drawn)
+
+
+def _drawn(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
+    """How often each of n rows was drawn in each resample, some resamples at a time, shape (resamples, n); of more than
+    255 rows none is drawn that often."""
     rng = np.random.default_rng(seed)
     for start in range(0, resamples, _BATCH):
         drawn = rng.integers(0, n, size=(min(_BATCH, resamples - start), n))
         offsets = np.arange(len(drawn))[:, None] * n
         counts = np.bincount((drawn + offsets).ravel(), minlength=len(drawn) * n)
-        yield counts.reshape(len(drawn), n).astype(np.float64)
+        yield counts.reshape(len(drawn), n).astype(np.uint8)
 
 
-@lru_cache(maxsize=8)
-def _drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[np.float64]]:
-    """As `_drawn`, for the points of a sweep, which draw the same."""
+@lru_cache(maxsize=16)
+def _drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[np.uint8]]:
     return list(_drawn(n, resamples, seed))
+
+
+@lru_cache(maxsize=16)
+def _numbers_drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[np.float64]]:
+    return [part.astype(np.float64) for part in _drawn(n, resamples, seed)]
 
 
 def _as_far(

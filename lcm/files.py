@@ -101,9 +101,13 @@ def file_name(text: str) -> str:
     return f"{re.sub('[^a-z0-9_-]', '_', text.lower())[:64]}-{digest}"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file that says something of a run: whole or not at all, and without what looks like a key."""
-    with written_whole(path) as file:
+def write_text(path: Path, text: str, *, is_checked: bool = False) -> None:
+    """Write a file that says something of a run: whole or not at all, and without what looks like a key.
+
+    Args:
+        is_checked: as of `written_whole`.
+    """
+    with written_whole(path, is_checked=is_checked) as file:
         file.write(redacted(text).encode())
 
 

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -68,6 +68,7 @@ _IN_QUOTES = re.compile(
     re.IGNORECASE,
 )
 _NAMES_A_KEY = re.compile(rf"""{_WORDS}(?:\\*["'])?\s*+[=:]""", re.IGNORECASE)
+_SCHEMES = ("bearer", "basic", "authorization")
 _STEMS = ("passw", "passphrase", "secret", "key", "token", "pwd")
 """Each of the words holds one."""
 _FOLDED = "\u017f\u212a\u0130"
@@ -103,23 +104,28 @@ def redacted(text: str) -> str:
         text = _USER_INFO.sub(REDACTED, text)
     low = text.lower()
     is_plain = text.isascii() or not any(letter in text for letter in _FOLDED)
-    if not is_plain or any(word in low for word in ("bearer", "basic", "authorization")):
+    if not is_plain or _stands(_AUTHORIZATION, text, low, _SCHEMES):
         text = _AUTHORIZATION.sub(rf"\1\2{REDACTED}", text)
-    if is_plain and not _names_a_key(low):
+    if is_plain and not _stands(_NAMES_A_KEY, low, low, _STEMS, _BEFORE):
         return text
     text = _IN_QUOTES.sub(rf"\1\2\3\4{REDACTED}", text)
     return _ASSIGNED.sub(rf"\1{REDACTED}", text)
 
 
-def _names_a_key(text: str) -> bool:
-    """Whether a word of those that name keys stands before a value: looking around their stems takes a tenth of reading
-    a long text by the patterns of what follows."""
-    for stem in _STEMS:
-        at = text.find(stem)
+def _stands(pattern: re.Pattern[str], text: str, low: str, stems: Sequence[str], before: int = 0) -> bool:
+    """Whether a pattern stands in a text: looking around what it holds takes a tenth of reading a long text by it.
+
+    Args:
+        low: the text in lower case, letter by letter.
+        stems: one of which the pattern holds.
+        before: how many letters before that it begins at most.
+    """
+    for stem in stems:
+        at = low.find(stem)
         while at >= 0:
-            if any(_NAMES_A_KEY.match(text, start) for start in range(max(at - _BEFORE, 0), at + 1)):
+            if any(pattern.match(text, start) for start in range(max(at - before, 0), at + 1)):
                 return True
-            at = text.find(stem, at + 1)
+            at = low.find(stem, at + 1)
     return False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -170,7 +170,7 @@ class Experiment:
         results = sampling.results(progress)
         documents = pl.concat([one.documents for one in results])
         judging = replace(self, evaluator=self.evaluator.sampling(sample, sample, measure))
-        values, _ = judging._of_arm(results, SYSTEM_ARM, documents, judging._of_memories(results))
+        values = judging._of_arm(results, SYSTEM_ARM, documents, judging._of_memories(results))
         return pl.concat(values.values()).filter(measure=measure)["value"]
 
     @property
@@ -210,13 +210,13 @@ class Experiment:
             for name, measure in evaluator.measures.items():
                 if measure.subject == "system":
                     frames[name] = measure.rows(whole)
-            of_system, _ = self._of_arm(results, SYSTEM_ARM, documents, frames)
-            of_controls, control_values, control_means = self._of_controls(results, documents, frames)
+            of_system = self._of_arm(results, SYSTEM_ARM, documents, frames)
+            controls = self._of_controls(results, documents, frames)
         system_values = pl.concat([pl.DataFrame(schema=VALUES_SCHEMA), *of_system.values()])
         judged = len(judged_queries(dataset))
         for name, measure in evaluator.measures.items():
             if measure.subject == "rankings":
-                frames[name] = pl.concat([of_system[name], *(of[name] for of in of_controls if name in of)])
+                frames[name] = pl.concat([of_system[name], *(of[name] for of in controls.by_measure if name in of)])
         told = {
             name: section
             for name, measure in evaluator.measures.items()
@@ -239,8 +239,8 @@ class Experiment:
                 pl.concat([_named(system_run), named_by_controls]), on=list(_NAMED), how="semi"
             ),
             system_values=system_values,
-            control_values=control_values,
-            means=pl.concat([self.means.of_queries(system_values, dataset), control_means]),
+            control_values=controls.values,
+            means=pl.concat([self.means.of_queries(system_values, dataset), controls.means]),
             confidence=self.means.confidence,
             frames={
                 name: kept
@@ -341,49 +341,59 @@ class Experiment:
 
     def _of_controls(
         self, results: Sequence[WorkspaceResult], documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
-    ) -> tuple[list[dict[str, pl.DataFrame]], pl.DataFrame, pl.DataFrame]:
-        """The values of the control arms by measure, arm by arm; together; and their means: once for points that share
-        them."""
-        found = {arm: self._of_arm(results, arm, documents, frames) for arm in self._controls}
-        keys = [(arm, key) for arm, (_, keys) in found.items() for key in keys]
-        key = None if not keys or any(key is None for _, key in keys) else _digest(keys)
-        stages = FrameCache(self.evaluator.cache)
-        by_measure = [values for values, _ in found.values()]
-        every = [pl.DataFrame(schema=VALUES_SCHEMA), *(rows for values in by_measure for rows in values.values())]
-        values = stages.at_hand("control_values", key, lambda: pl.concat(every))
+    ) -> "_OfControls":
+        """What the control arms reached: once for points that share them."""
+        cache, dataset = self.evaluator.cache, self.evaluator.dataset
+        key = self._key_of_controls(results)
 
-        def means() -> Made:
-            return self.means.of_queries(values, self.evaluator.dataset), Counter()
+        def made() -> tuple[_OfControls, int]:
+            by_measure = [self._of_arm(results, arm, documents, frames) for arm in self._controls]
+            every = [pl.DataFrame(schema=VALUES_SCHEMA), *(rows for values in by_measure for rows in values.values())]
+            values = pl.concat(every)
+            of_means = FrameCache(cache).frame(
+                "means", key, lambda: (self.means.of_queries(values, dataset), Counter())
+            )
+            return _OfControls(by_measure, values, of_means[0]), int(values.estimated_size())
 
-        key = key and _digest([key, self.evaluator.dataset.digest, self.means])
-        return by_measure, values, stages.frame("means", key, means, in_memory=True)[0]
+        return made()[0] if cache is None or key is None else cache.in_memory("controls", key, made)
+
+    def _key_of_controls(self, results: Sequence[WorkspaceResult]) -> str | None:
+        """The digest of all that the values of the control arms depend on; None where something has none, or is the
+        point's own: its memory answers, or its ranking has texts that a ceiling counts."""
+        measures = {name: one for name, one in self.evaluator.measures.items() if one.of_arms}
+        if any(one.subject != "rankings" for one in measures.values()):
+            return None
+        if any(one.external or _stands_for_others(one.ranked[SYSTEM_ARM]) for one in results):
+            return None
+        keys = [(one.workspace_id, arm, one.keys.get(arm)) for one in results for arm in self._controls]
+        is_known = all(key is not None for *_, key in keys)
+        return _digest([keys, self.evaluator.dataset.digest, measures, self.means]) if keys and is_known else None
 
     def _of_arm(
         self, results: Sequence[WorkspaceResult], arm: str, documents: pl.DataFrame, frames: Mapping[str, pl.DataFrame]
-    ) -> tuple[dict[str, pl.DataFrame], list[str | None]]:
-        """Measure -> its values of an arm, rows of `VALUES_SCHEMA`; and what each depends on."""
+    ) -> dict[str, pl.DataFrame]:
+        """Measure -> its values of an arm, rows of `VALUES_SCHEMA`."""
         stages, is_control = FrameCache(self.evaluator.cache), arm != SYSTEM_ARM
         asked = None if is_control else asked_of(results)
         found: dict[str, pl.DataFrame] = {}
-        keys = list[str | None]()
         for name, measure in self.evaluator.measures.items():
             if is_control and not measure.of_arms:
                 continue
             if measure.subject == "rankings":
-                keys.append(self._key(results, arm, measure))
+                is_kept = is_control or self.evaluator.times is None
+                key = self._key(results, arm, measure) if is_kept else None
                 make = partial(self._of_run, results, arm, documents, measure)
-                rows, _ = stages.frame("values", keys[-1], make, in_memory=is_control)
+                rows, _ = stages.frame("values", key, make, in_memory=is_control)
             elif name not in frames or "query_id" not in frames[name].columns:
                 continue
             else:
-                keys.append(None)  # the means are of rows that have no one key
                 rows = frames[name].filter(arm=arm)
             if asked is not None:
                 rows = with_value(rows, asked, by_messages=measure.subject == "rankings")
             found[name] = rows.select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA)
         if asked is not None:
             found[ALIGNED] = aligned_values(asked).select(pl.lit(arm).alias("arm"), *QUERY_VALUES_SCHEMA)
-        return found, keys
+        return found
 
     def _key(self, results: Sequence[WorkspaceResult], arm: str, measure: Measure) -> str | None:
         """The digest of all that a measure of an arm depends on; None where something has none."""
@@ -423,6 +433,15 @@ class Experiment:
                 yield from measure.notes(frames[name], whole)
                 if measure.subject == "answers" and measure.of_arms and silent:
                     yield f"{name}: without {', '.join(silent)}, which ranked nothing"
+
+
+class _OfControls(NamedTuple):
+    """The values of the control arms and their means."""
+
+    by_measure: Sequence[Mapping[str, pl.DataFrame]]
+    """Of each arm: measure -> rows of `VALUES_SCHEMA`."""
+    values: pl.DataFrame
+    means: pl.DataFrame
 
 
 def _stand_for_others(ranked: pl.DataFrame) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, chain, repeat
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -405,13 +406,16 @@ def best_units(covered: pl.DataFrame, level: str, judgements: pl.DataFrame) -> p
     covers = covered.select("query_id", "rank", unit=level).join(
         judgements, on=["query_id", "unit"], maintain_order="left"
     )
+    of_documents: dict[str, dict[int, list[str]]] = {}
+    relevances: dict[str, dict[str, int]] = {}
+    for query_id, rank, unit, relevance in covers.select("query_id", "rank", "unit", "relevance").iter_rows():
+        of_documents.setdefault(query_id, {}).setdefault(rank, []).append(unit)
+        relevances.setdefault(query_id, {})[unit] = relevance
     rows: list[tuple[str, str, int, int]] = []
-    for (query_id,), of_query in covers.group_by("query_id", maintain_order=True):
-        of_documents = of_query.group_by("rank", maintain_order=True).agg("unit")["unit"]
-        most = most_covered(of_documents.to_list())
-        units = of_query.unique("unit", keep="first", maintain_order=True)
-        best = units.sort("relevance", descending=True, maintain_order=True)["unit"]
-        rows += [(str(query_id), unit, 1 + bisect_left(most, j), j) for j, unit in enumerate(best, start=1)]
+    for query_id, units in relevances.items():
+        most = most_covered(of_documents[query_id].values())
+        best = sorted(units, key=lambda unit: -units[unit])
+        rows += [(query_id, unit, 1 + bisect_left(most, j), j) for j, unit in enumerate(best, start=1)]
     return pl.DataFrame(rows, schema=_UNITS_SCHEMA, orient="row")
 
 
@@ -442,17 +446,36 @@ def most_within(budgets: Mapping[str, int], readings: pl.DataFrame, counted: pl.
         counted: query_id, evidence: how much there is.
     """
     limits = np.array(list(budgets.values()))
-    found = {query_id: _most_found(limits, of_query) for (query_id,), of_query in readings.group_by("query_id")}
+    standing = (
+        readings.sort("end", maintain_order=True)
+        .unique(["query_id", "document_id", "evidence", "part"], keep="first", maintain_order=True)
+        .select("query_id", "document_id", "tokens", "evidence", "part", "parts", "end")
+    )
+    of_query: dict[str, list[_Reading]] = {}
+    for query_id, *reading in standing.iter_rows():
+        of_query.setdefault(query_id, []).append(_Reading(*reading))
     rows = [
         (query_id, measure, float(most / evidence))
         for query_id, evidence in counted.iter_rows()
-        for measure, most in zip(budgets, found.get(query_id, np.zeros(len(limits))), strict=True)
+        for measure, most in zip(budgets, _most_found(limits, of_query.get(query_id, ())), strict=True)
     ]
     return pl.DataFrame(rows, schema=QUERY_VALUES_SCHEMA, orient="row")
 
 
-def _most_found(budgets: np.ndarray, readings: pl.DataFrame) -> np.ndarray:
-    """Bound how many relevant units each budget of tokens shows.
+class _Reading(NamedTuple):
+    """How far to read a document for a part of some evidence."""
+
+    document_id: str
+    tokens: int
+    evidence: int
+    part: int
+    parts: int
+    end: int
+
+
+def _most_found(budgets: np.ndarray, readings: Iterable[_Reading]) -> np.ndarray:
+    """Bound how many relevant units each budget of tokens shows; readings come by their end, each part of a document
+    once.
 
     One document may be read in part; each other one is paid for whole, by its parts of evidence in equal shares, so a
     part costs no less than its cheapest share of a document. For each end of the document that is read in part, what
@@ -461,12 +484,7 @@ def _most_found(budgets: np.ndarray, readings: pl.DataFrame) -> np.ndarray:
     ends: dict[str, list[tuple[int, _Part]]] = {}
     tokens: dict[str, int] = {}
     parts: dict[int, int] = {}
-    for document, whole, evidence, part, of, end in (
-        readings.sort("end", maintain_order=True)
-        .unique(["document_id", "evidence", "part"], keep="first", maintain_order=True)
-        .select("document_id", "tokens", "evidence", "part", "parts", "end")
-        .iter_rows()
-    ):
+    for document, whole, evidence, part, of, end in readings:
         ends.setdefault(document, []).append((end, (evidence, part)))
         tokens[document], parts[evidence] = whole, of
     price: dict[_Part, float] = {}

@@ -50,9 +50,9 @@ class Latency(Measure):
     subject = "memory"
     is_of_time = True
 
-    queries: int = 100
-    warmup_queries: int = 5
-    """Asked first in each workspace and not counted."""
+    queries: int = 50
+    warmup_queries: int = 2
+    """Asked first in each workspace and not counted: the first lays out what all others see."""
 
     def __post_init__(self) -> None:
         check_range(self, "queries", "warmup_queries", ge=0)

@@ -73,17 +73,18 @@ class Means:
         """
         category = {query.query_id: query.category for query in dataset.queries}
         categories = list(dict.fromkeys(category.values()))
+        place = {name: at for at, name in enumerate(categories)}
         groups = {ALL: set(categories)} | {name: set(members) for name, members in dataset.groups.items()}
         groups |= {name: {name} for name in categories if len(categories) > 1 and name != ALL}
         # Every arm and measure is a column over the queries; one draw of queries serves all that judge the same ones.
         columns = values.select("arm", "measure").unique(maintain_order=True)
         query_ids = values["query_id"].unique(maintain_order=True)
-        of_query = np.array([category[query_id] for query_id in query_ids], dtype=object)
+        of_query = np.array([place[category[query_id]] for query_id in query_ids], dtype=np.int64)
         every = _wide(values, columns, query_ids)
         means = np.full((len(groups), 3, len(columns)), np.nan)
         counts = np.zeros((len(groups), len(columns)), dtype=np.int64)
         for at, members in enumerate(groups.values()):
-            table = every[np.isin(of_query, list(members))]
+            table = every[np.array([name in members for name in categories], dtype=np.bool_)[of_query]]
             judged = ~np.isnan(table)
             counts[at] = judged.sum(axis=0)
             for queries in {column.tobytes(): column for column in judged.T if column.any()}.values():

@@ -15,7 +15,6 @@ from eval.report.ranking import (
     FoldedConversation,
     Insight,
     MessageLadder,
-    RankedDocument,
     ShownContext,
     ShownRanking,
     StoredDocument,
@@ -312,7 +311,10 @@ class Explorer:
         """Write the blocks of the explorer."""
         measures = shown_measures(self.columns)
         values = [_values(column, measures) for column in self.columns]
-        ranked = [column.by_query() for column in self.columns]
+        judged = self.queries.explode("evidence").drop_nulls("evidence")
+        at = [texts.message(*one) for one in judged.select("workspace_id", "evidence").iter_rows()]
+        evidence = judged.select("query_id", message_id="evidence", number=pl.Series(at, dtype=pl.Int64))
+        ranked = [_rankings(column, evidence, texts) for column in self.columns]
         folding = Folding(texts)
         for number, column in enumerate(self.columns):
             if column.insight is not None:
@@ -359,7 +361,7 @@ class Explorer:
     def _question(
         self,
         query: Mapping[str, Any],
-        ranked: Sequence[Mapping[str, list[RankedDocument]]],
+        ranked: Sequence[Mapping[str, list[tuple[Any, ...]]]],
         texts: Texts,
         folding: Folding,
     ) -> dict[str, Any]:
@@ -371,10 +373,7 @@ class Explorer:
             "asked_at": None if query["asked_at"] is None else f"{query['asked_at']:%Y-%m-%d %H:%M}",
             "workspace": workspace,
             "evidence": evidence,
-            "rankings": [
-                _ranking(found.get(query_id, []), set(evidence), texts, {} if one is None else one.documents)
-                for found, one in zip(ranked, insights, strict=True)
-            ],
+            "rankings": [found.get(query_id, []) for found in ranked],
             "ladders": [
                 []
                 if one is None
@@ -393,34 +392,34 @@ class Explorer:
         }
 
 
-def _ranking(
-    rows: Sequence[RankedDocument],
-    evidence: set[int],
-    texts: Texts,
-    stored: Mapping[tuple[str, str], StoredDocument],
-) -> list[tuple[Any, ...]]:
-    """Document, rank, score, messages of evidence in it: the first ranks, and those below that hold evidence."""
-    found = []
-    for row in rows:
-        held = texts.numbers(row.workspace_id, row.source_message_ids)
-        if row.twin_message_ids:
-            held = (*held, *texts.numbers(row.workspace_id, row.twin_message_ids))
-        gold = [] if evidence.isdisjoint(held) else list(dict.fromkeys(one for one in held if one in evidence))
-        if row.rank <= _DEPTH or gold:
-            document = row.workspace_id, row.document_id
-            number = texts.document(*document, row.source_message_ids, row.tokens, stored.get(document))
-            found.append((number, row.rank, row.score, gold))
-    return found
+def _rankings(column: ShownRanking, evidence: pl.DataFrame, texts: Texts) -> dict[str, list[tuple[Any, ...]]]:
+    """Query id -> document, rank, score, messages of evidence in it: of the first ranks, and of those that hold some.
+
+    Args:
+        evidence: query_id, message_id, number of the message.
+    """
+    of_row, of_document = ["query_id", "document_id"], ["workspace_id", "document_id"]
+    covers = pl.concat(
+        column.ranking.select(*of_row, message_id=name).explode("message_id").drop_nulls()
+        for name in ("source_message_ids", "twin_message_ids")
+    )
+    held = covers.join(evidence, on=["query_id", "message_id"], maintain_order="left").group_by(of_row)
+    rows = column.ranking.join(held.agg(gold=pl.col("number").unique(maintain_order=True)), on=of_row, how="left")
+    rows = rows.filter((pl.col("rank") <= _DEPTH) | pl.col("gold").is_not_null()).sort("query_id", "rank")
+    each = rows.select(*of_document, "source_message_ids", "tokens").unique(of_document, maintain_order=True)
+    stored = {} if column.insight is None else column.insight.documents
+    numbers = [texts.document(*one, stored.get(one[:2])) for one in each.iter_rows()]
+    rows = rows.join(each.select(*of_document, number=pl.Series(numbers, dtype=pl.Int64)), on=of_document)
+    told = pl.col("number", "rank", "score", "gold").sort_by("rank")
+    asked = rows.with_columns(pl.col("gold").fill_null([])).group_by("query_id").agg(told)
+    return {query_id: list(zip(*lists, strict=True)) for query_id, *lists in asked.iter_rows()}
 
 
-def _values(column: ShownRanking, measures: Sequence[str]) -> dict[str, list[float | None]]:
+def _values(column: ShownRanking, measures: Sequence[str]) -> dict[str, tuple[float | None, ...]]:
     """Query id -> a value for each measure."""
-    found: dict[str, list[float | None]] = {}
-    place = {measure: i for i, measure in enumerate(measures)}
-    told = column.values.filter(pl.col("measure").is_in(measures))
-    for query_id, measure, value in told.select("query_id", "measure", "value").iter_rows():
-        found.setdefault(query_id, [None] * len(measures))[place[measure]] = round(value, 4)
-    return found
+    told = column.values.with_columns(pl.col("value").round(4))
+    told = told.pivot("measure", on_columns=measures, index="query_id", values="value")
+    return {query_id: values for query_id, *values in told.iter_rows()}
 
 
 def _preview(text: str) -> str:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -225,18 +224,6 @@ _NO_GUIDE = ("oracle", "random", "last_n", "whole_history")
 """Arms that bound what is possible, and from whose rankings nothing is learnt."""
 
 
-class RankedDocument(NamedTuple):
-    """A document that a query was answered with; fields as the columns of `ShownRanking.ranking`."""
-
-    workspace_id: str
-    document_id: str
-    rank: int
-    score: float | None
-    source_message_ids: Sequence[str] | None
-    twin_message_ids: Sequence[str] | None
-    tokens: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class ShownRanking:
     """What one system answered to every question, and what that is worth."""
@@ -261,22 +248,6 @@ class ShownRanking:
             return queries
         valued = self.values.filter(pl.col("measure").is_in(of_rankings))
         return queries.join(valued, on="query_id", how="semi", maintain_order="left")
-
-    def by_query(self) -> dict[str, list[RankedDocument]]:
-        """Query id -> its documents, best first."""
-        found: dict[str, list[RankedDocument]] = {}
-        named = ["workspace_id", "document_id"]
-        each = self.ranking.unique(named).select(*named, "source_message_ids", "tokens")
-        documents = {(workspace, name): (sources, tokens) for workspace, name, sources, tokens in each.iter_rows()}
-        ranked = self.ranking.sort("rank")
-        twins = ranked["twin_message_ids"]
-        held = repeat(None, len(ranked)) if twins.null_count() == len(ranked) else twins.to_list()
-        rows = ranked.select("query_id", *named, "rank", "score").iter_rows()
-        for (query_id, workspace, name, rank, score), of_twins in zip(rows, held, strict=True):
-            sources, tokens = documents[workspace, name]
-            row = RankedDocument(workspace, name, rank, score, sources, of_twins, tokens)
-            found.setdefault(query_id, []).append(row)
-        return found
 
 
 def columns_of_run(run: Run, insight: Insight | None = None, *, with_arms: bool = True) -> list[ShownRanking]:

@@ -85,13 +85,13 @@ def conversations_table(heading: str, arms: Mapping[str, Measures]) -> Table:
 
 
 def timing_tables(summary: Mapping[str, Any]) -> Iterator[Table]:
-    """Of what was timed, each part by its quantiles."""
+    """Of what was timed, each part by its quantiles, and of how many."""
     for name, section in summary.get("timing", {}).items():
         if name != "seconds" and section:
-            quantiles = [column for column in next(iter(section.values())) if column.endswith("_ms")]
+            quantiles = [one for one in next(iter(section.values())) if one == "n" or one.endswith("_ms")]
             told = f"{name.removesuffix('_ms').replace('_', ' ')}, ms"
             columns = (Column(told, "label"), *(Column(one.removesuffix("_ms"), "number", 2) for one in quantiles))
-            rows = [(part, *(values[column] for column in quantiles)) for part, values in section.items()]
+            rows = [(part, *(values[one] for one in quantiles)) for part, values in section.items()]
             yield Table(columns, rows)
 
 

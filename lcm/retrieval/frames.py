@@ -20,8 +20,6 @@ from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Numbers, Places, numb
 
 _PADDED_ROWS = 4
 """Queries are sorted side by side unless the places of the longest one for each are so many times the rows."""
-_FIRST = 3
-"""So many rows of each query are looked at before all are put in order."""
 CUT_KINDS = ("message", "step")
 
 
@@ -127,17 +125,18 @@ def best_by(scores: Sequence[Numbers], queries: Places, n: int) -> Places:
     return order[_counted(queries[order]) < n]
 
 
-def order_moves(before: Sequence[Numbers], after: Numbers, queries: Places) -> bool:
+def order_moves(before: Sequence[Numbers], after: Numbers, queries: Places, some: Places | slice = slice(0)) -> bool:
     """Whether rows that were sorted by one score after another come into another order by the next.
 
     Args:
         before, after: of each row; no NaN.
         queries: the number of each row's query, ascending.
+        some: rows that are looked at before all are, for most of what moves any moves the first.
     """
     if np.array_equal(before[-1], after):
         return False
-    some = best_by([*before, after], queries, _FIRST)  # most of what moves anything moves the first rows
-    if ((before[-1][some[1:]] > before[-1][some[:-1]]) & (queries[some[1:]] == queries[some[:-1]])).any():
+    was, now, of = before[-1][some], after[some], queries[some]
+    if ((was[1:] > was[:-1]) & (now[1:] < now[:-1]) & (of[1:] == of[:-1])).any():
         return True
     order = _by_loss(-before[0], queries) if len(before) == 1 else np.lexsort((*(-one for one in before), queries))
     along, of = after[order], queries[order]

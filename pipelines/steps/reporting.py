@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+from omegaconf import OmegaConf
 
 from eval.comparison.comparison import Comparison
 from eval.comparison.report import read_comparison
@@ -29,7 +30,7 @@ from lcm.errors import LcmError
 from lcm.files import from_here
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
-from pipelines.steps.runs import config_of, dataset_of_run, repeated_run
+from pipelines.steps.runs import dataset_of_run, repeated_run
 
 _log = logging.getLogger(__name__)
 _MOST_TEXT = 12 << 20
@@ -231,7 +232,8 @@ def dataset_at_hand(run: Run) -> tuple[Dataset | None, str]:
 def _card(run: Run) -> Card | None:
     """The card of a run's dataset, where its configuration names one that can be built."""
     try:
-        card: Card = building.build(config_of(run), "dataset").card
+        alone = OmegaConf.create({"dataset": run.config.get("dataset")})
+        card: Card = building.build(alone, "dataset").card
     except (LcmError, ValueError, AttributeError):
         return None
     return card

@@ -242,7 +242,7 @@ def test_a_damaged_table_of_a_folder_without_sums_is_refused_in_one_line_or_read
 def test_a_file_is_there_whole_or_not_at_all_and_the_summary_comes_last(
     written: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError("no space left on device")
 
     path = tmp_path / "file.json"

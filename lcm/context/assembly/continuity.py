@@ -4,7 +4,7 @@ Source: the continuity assembly of libravdb memory 1.3.17; its own choices are `
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -224,6 +224,10 @@ class _Packing:
         self._tails: dict[tuple[int, bool], _Tail] = {}
         self._said: dict[MemoryText, MemoryText] = {}
         """What was recalled before: many asks recall the same."""
+        self._documents: dict[Hashable, _Worded] = {}
+        """As they were shown before: contexts of several budgets show the same."""
+        self._last: tuple[Sequence[Recalled], tuple[list[MemoryText], list[Price]]] = (), ([], [])
+        """What was packed last, how it is worded, what it takes: contexts of several budgets mostly hold the same."""
 
     def shared(self, budget_tokens: int, is_dream: bool) -> tuple[TailTurns, Shares]:
         """The turns that a tail may hold, and the budget as it is shared out."""
@@ -315,11 +319,7 @@ class _Packing:
     def _prefix(self, ones: Sequence[Recalled], budget_tokens: float, *, is_guidance: bool = False) -> _Packed:
         if not ones:
             return _Packed()
-        shown = [self._remembered(one, is_guidance=is_guidance) for one in ones]
-        if is_guidance:
-            prices = self._pricing.prices("elevated_guidance", shown, counted=[one.tokens for one in ones])
-        else:
-            prices = self._pricing.prices("recalled_memories", shown)
+        shown, prices = self._priced(ones, is_guidance=is_guidance)
         fits = longest_prefix((price.packed for price in prices), budget_tokens) if budget_tokens > 0 else 0
         chosen = [self._document(*one) for one in zip(ones[:fits], shown, prices, strict=False)]
         if fits == len(ones):
@@ -327,6 +327,16 @@ class _Packing:
         first, room = ones[fits].document_id, max(0.0, budget_tokens) - sum(price.packed for price in prices[:fits])
         left_out = {one.document_id: LeftOut("behind", behind=first) for one in ones[fits:]}
         return _Packed(chosen, left_out | {first: LeftOut("share", prices[fits].packed, room)})
+
+    def _priced(self, ones: Sequence[Recalled], *, is_guidance: bool) -> tuple[list[MemoryText], list[Price]]:
+        """How documents are worded, and what they take."""
+        if is_guidance:
+            shown = [self._remembered(one, is_guidance=True) for one in ones]
+            return shown, self._pricing.prices("elevated_guidance", shown, counted=[one.tokens for one in ones])
+        if self._last[0] != ones:
+            shown = [self._remembered(one) for one in ones]
+            self._last = ones, (shown, self._pricing.prices("recalled_memories", shown))
+        return self._last[1]
 
     def _recovered(self, ask: ContextRequest, ones: Sequence[Recalled], budget_tokens: float, before: int) -> _Packed:
         if not ones:
@@ -377,15 +387,18 @@ class _Packing:
         return _Worded(item, one)
 
     def _document(self, one: Recalled, shown: MemoryText, price: Price, frame_tokens: int = 0) -> _Worded:
-        item = ContextItem(
-            "document",
-            one.document_id,
-            self._text(shown),
-            int(price.packed + frame_tokens),
-            context_tier=shown.context_tier,
-            source_message_ids=one.source_message_ids,
-        )
-        return _Worded(item, shown, price.shown)
+        key = one.document_id, one.source_message_ids, shown, price, frame_tokens
+        if key not in self._documents:
+            item = ContextItem(
+                "document",
+                one.document_id,
+                self._text(shown),
+                int(price.packed + frame_tokens),
+                context_tier=shown.context_tier,
+                source_message_ids=one.source_message_ids,
+            )
+            self._documents[key] = _Worded(item, shown, price.shown)
+        return self._documents[key]
 
     def _text(self, one: MemoryText) -> str:
         return one.as_message if self._is_twice else one.as_line
@@ -393,9 +406,9 @@ class _Packing:
 
 def _distinct(ones: Iterable[Recalled], shown_ids: Collection[str]) -> Iterable[Recalled]:
     """Leave out what comes again, and what stands only for messages that are shown."""
-    seen: set[str] = set()
+    seen, standing = set[str](), set(shown_ids)
     for one in ones:
-        is_shown = bool(one.source_message_ids) and all(source in shown_ids for source in one.source_message_ids)
+        is_shown = bool(one.source_message_ids) and standing.issuperset(one.source_message_ids)
         if not is_shown and one.document_id not in seen:
             seen.add(one.document_id)
             yield one

@@ -130,12 +130,13 @@ class Ranking:
             How many steps are then done, the rows, and the slots among them that changed the order of any; None where
             the steps are others, or one by one they would tell more.
         """
-        given, told, queries = list[Numbers](), list[str](), query_numbers(frame)
+        given, slots, queries = list[Numbers](), list[tuple[str, list[Numbers]]](), query_numbers(frame)
         for place, (name, stage) in enumerate(self.steps[done:], done):
             if name not in self._acting:
                 continue
             if given and _cuts(stage):
                 first = best_by(given, queries, stage.first_by_score)  # type: ignore[union-attr]
+                told = [name for name, scores in slots if order_moves(scores[:-1], scores[-1], queries, first)]
                 return place + 1, beside(taken(frame, first), [pl.Series("score", given[-1][first])]), told
             if not isinstance(stage, Scores) or "deferred" in frame.columns:
                 return None
@@ -149,11 +150,10 @@ class Ranking:
                 before = given or [Columns(frame).numbers("score")]
                 if np.isnan(before[-1]).any():
                     return None
-                is_moved = order_moves(before, score, queries)
                 behind = [step for other, step in self.steps[place + 1 :] if other in self._acting]
-                if not (is_moved or all(map(_cuts, behind))):
+                if not (all(map(_cuts, behind)) or order_moves(before, score, queries)):
                     return None
-                told += [name] if is_moved else []
+                slots.append((name, [*before, score]))
             given.append(score)
             frame = beside(frame, [pl.Series("score", score)])
         return None
@@ -317,7 +317,7 @@ def _ranked(frame: pl.DataFrame) -> pl.DataFrame:
             rows["scope_class"].cast(pl.String),
             rows["is_recovered"]
             if "is_recovered" in names
-            else pl.Series("is_recovered", [False] * len(rows), pl.Boolean),
+            else pl.Series("is_recovered", np.zeros(len(rows), np.bool_)),
             *(_lists(rows, name) for name in LISTS),
         ]
     )
