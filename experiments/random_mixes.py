@@ -94,11 +94,11 @@ WORKSPACES = ("zhongwen", "assistant")
 @cache
 def choices() -> dict[str, list[str]]:
     """What is mixed: group -> its choices."""
-    named = conf_folder.table_of_contents(conf_folder.EVALUATE)
+    named = conf_folder.shipped().chosen(conf_folder.EVALUATE).choices
     return {
         group: [choice for choice in conf_folder.groups()[group] if choice not in NEEDS.get(group, ())]
-        for group in named
-        if group not in APART
+        for group in reversed(named)  # as the table of contents has them
+        if group in conf_folder.groups() and group not in APART
     }
 
 

@@ -13,9 +13,8 @@ recorded replies. Whatever is removed is made again when it is needed, save reco
   lcm cache clear embeddings            remove the embeddings, too: naming them is the only way"""
 
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from eval.cache.stage_cache import Entry, StageCache
 from eval.table import Column
@@ -47,17 +46,27 @@ def main(arguments: Sequence[str]) -> int:
     command = told_apart(arguments)
     action, *names = command.words or ("show",)
     cache: StageCache = building.build(composition.composed(command.overrides), "stages")
-    match action:
-        case "show":
-            if names:
-                raise LcmError(f"lcm cache show takes no name, got {names[0]!r}: it shows all")
-            _show(cache)
-        case "prune":
-            _prune(cache, names)
-        case "clear":
-            _clear(cache, names)
-        case _:
-            raise LcmError(f"no such action: {action!r}; choose one of: prune, clear, or none to see what is there")
+    known: Mapping[str, Mapping[str, str]] = {"show": {}, "prune": _STAGES, "clear": {**_STAGES, **_OTHERS}}
+    if action not in known:
+        raise LcmError(f"no such action: {action!r}; choose one of: prune, clear, or none to see what is there")
+    if action == "show" and names:
+        raise LcmError(f"lcm cache show takes no name, got {names[0]!r}: it shows all")
+    if wrong := next((name for name in names if name not in known[action]), None):
+        raise LcmError(f"no stages called {wrong!r} can be removed so; choose from: {', '.join(known[action])}")
+    if action == "show":
+        _show(cache)
+        return 0
+    removed: list[Entry] = []
+    wanted: Sequence[str | None] = names or (list(_STAGES) if action == "clear" else [None])
+    for name in wanted:
+        if name is not None and name in _OTHERS:
+            if (folder := cache_dir() / name).is_dir():
+                shutil.rmtree(folder)
+            say(f"Removed: {folder}")
+        else:
+            removed += cache.prune(0.0 if action == "clear" else None, name)
+    size = sum(entry.size_bytes for entry in removed) / _MIB
+    say(f"Removed: {len(removed):,} stages, {size:,.1f} MiB")
     return 0
 
 
@@ -78,36 +87,3 @@ def _show(cache: StageCache) -> None:
     show_table(("name", "what", Column("entries", "number"), Column("MiB", "number", 1), "last used"), rows)
     total = sum(entry.size_bytes for entry in entries)
     say(f"{total / _MIB:,.1f} MiB of stages in {cache.folder}, of {cache.max_gib:g} GiB (stages.max_gib)")
-
-
-def _prune(cache: StageCache, names: Sequence[str]) -> None:
-    _check(names, _STAGES)
-    _told([entry for name in names for entry in cache.prune(stage=name)] if names else cache.prune())
-
-
-def _clear(cache: StageCache, names: Sequence[str]) -> None:
-    _check(names, [*_STAGES, *_OTHERS])
-    removed: list[Entry] = []
-    for name in names or _STAGES:
-        if name in _STAGES:
-            removed += cache.prune(0.0, name)
-        else:
-            _remove(cache_dir() / name)
-            say(f"Removed: {cache_dir() / name}")
-    _told(removed)
-
-
-def _check(names: Sequence[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise LcmError(f"no stages called {name!r} can be removed so; choose from: {', '.join(known)}")
-
-
-def _remove(folder: Path) -> None:
-    if folder.is_dir():
-        shutil.rmtree(folder)
-
-
-def _told(removed: Sequence[Entry]) -> None:
-    size = sum(entry.size_bytes for entry in removed) / _MIB
-    say(f"Removed: {len(removed):,} stages, {size:,.1f} MiB")

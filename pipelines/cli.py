@@ -13,14 +13,11 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from lcm import __version__
-from lcm.encoding import printable
 from lcm.files import private
 from lcm.redaction import redact_logs, redacted
 from pipelines.steps.interruption import INTERRUPTED, end_as_interrupted, exit_code, interruption
-from pipelines.views.output import PipeSafeConsole, answering, open_closed_streams, output
+from pipelines.views.output import PipeSafeConsole, answering, open_closed_streams, output, tell_beside
 
 if TYPE_CHECKING:
     from pipelines.config.command_line import Command
@@ -38,10 +35,8 @@ _RECALL = """
 Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""
 # Nothing here phones home, and models are never fetched while an experiment runs.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("DO_NOT_TRACK", "1")
+for _name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "DO_NOT_TRACK"):
+    os.environ.setdefault(_name, "1")
 
 PIPELINES = {
     "evaluate": "evaluate a memory system over recorded transcripts",
@@ -74,8 +69,10 @@ PIPELINES = {
     "models": "list the T5s that can summarise, and download them",
     "log": "log run folders to MLflow that did not get there",
 }
-_MODULES = {"import": "import_preset"}
-"""Pipeline -> its module, where Python does not take its name."""
+_RECALLING = ("grep", "describe", "expand", "expand-query", "status", "journal")
+"""Pipelines that read a store: functions of one module, each with its help."""
+_MODULES = {"import": "import_preset", **dict.fromkeys(_RECALLING, "recall")}
+"""Pipeline -> its module, where that is not called like it."""
 _CONFIGURED = ("evaluate", "tune")
 """Pipelines that take nothing but options and overrides."""
 _NEEDS_ARGUMENTS = (
@@ -85,8 +82,7 @@ _NEEDS_ARGUMENTS = (
     *("grep", "describe", "expand", "expand-query", "mcp"),
 )
 """Pipelines that tell what they are for where nothing is asked of them."""
-_TELLS_JSON = ("grep", "describe", "expand", "expand-query", "status", "journal")
-"""Pipelines that have a form of their own for a program."""
+
 _OPTIONS = ("--debug", "--json", "--quiet")
 """That every pipeline takes."""
 BAD_INPUT, INTERNAL_ERROR, MACHINE_FAULT = 2, 70, 74
@@ -125,17 +121,6 @@ def run(arguments: list[str]) -> int:
         return _failed(error, debug=debug)
 
 
-def _failed(error: BaseException, *, debug: bool) -> int:
-    """Say why a command ended; returns the exit code."""
-    if ended := interruption(error):
-        code = exit_code(ended)
-        return fail("interrupted" if code == INTERRUPTED else "terminated", code)
-    assert isinstance(error, Exception)
-    if debug:
-        sys.stderr.write(redacted(traceback.format_exc()))
-    return _explained(error)
-
-
 def _answered(arguments: list[str], *, is_json: bool) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return tell(usage())
@@ -146,7 +131,7 @@ def _answered(arguments: list[str], *, is_json: bool) -> int:
         from pipelines.config.check import meant
 
         return fail(f"no such pipeline: {name!r}; choose one of: {', '.join(PIPELINES)}{meant(name, PIPELINES)}")
-    if is_json and name in _TELLS_JSON:
+    if is_json and name in _RECALLING:  # which have a form of their own for a program
         rest = [*rest, "json=true"]
     return asked(name, rest)
 
@@ -167,9 +152,8 @@ def asked(name: str, arguments: list[str]) -> int:
 
 def _run(name: str, arguments: list[str]) -> int:
     """Run a pipeline; what is asked for is read and composed before the pipeline and all it needs are imported."""
-    module = _MODULES.get(name, name.replace("-", "_"))
     if {"-h", "--help"} & set(arguments) or (not arguments and name in _NEEDS_ARGUMENTS):
-        return tell(help_of(module))
+        return tell(help_of(name))
     command: Command | list[str] = arguments
     if name in _CONFIGURED:
         from pipelines.config.command_line import read, shown
@@ -177,7 +161,8 @@ def _run(name: str, arguments: list[str]) -> int:
         command = read(arguments, name)
         if command.look is not None:
             return tell(shown(command).rstrip("\n"))
-    code: int = importlib.import_module(f"pipelines.{module}").main(command)
+    module = importlib.import_module(f"pipelines.{_MODULES.get(name, name)}")
+    code: int = getattr(module, name.replace("-", "_") if name in _RECALLING else "main")(command)
     return code
 
 
@@ -200,19 +185,15 @@ class _OncePerReason(logging.Filter):
 def usage() -> str:
     """The help of `lcm` itself."""
     width = max(map(len, PIPELINES))
-    lines = [f"  {name:<{width}}  {what}" for name, what in PIPELINES.items()]
-    return "\n".join(
-        [
-            "lcm PIPELINE [arguments]: a declarative evaluation harness for the memory of AI agents",
-            "",
-            *lines,
-            "",
-            "`lcm PIPELINE --help` tells more; --version. Every pipeline takes",
-            "  --json   its result as JSON on standard output, and nothing else there; an error as error and exit_code",
-            "  --quiet  nothing but errors, and where the result lies",
-            "  --debug  the traceback of an error",
-        ]
-    )
+    lines = "\n".join(f"  {name:<{width}}  {what}" for name, what in PIPELINES.items())
+    return f"""lcm PIPELINE [arguments]: a declarative evaluation harness for the memory of AI agents
+
+{lines}
+
+`lcm PIPELINE --help` tells more; --version. Every pipeline takes
+  --json   its result as JSON on standard output, and nothing else there; an error as error and exit_code
+  --quiet  nothing but errors, and where the result lies
+  --debug  the traceback of an error"""
 
 
 def tell(text: str) -> int:
@@ -225,11 +206,18 @@ def tell(text: str) -> int:
 def fail(message: str, code: int = BAD_INPUT) -> int:
     """Say on one line of stderr what is wrong, and to a program as its result."""
     output().result = {"error": message, "exit_code": code}
-    Console(stderr=True, soft_wrap=True).print(printable(redacted(f"lcm: {message}")), highlight=False, markup=False)
+    tell_beside(f"lcm: {message}")
     return code
 
 
-def _explained(error: Exception) -> int:
+def _failed(error: BaseException, *, debug: bool) -> int:
+    """Say why a command ended; returns the exit code."""
+    if ended := interruption(error):
+        code = exit_code(ended)
+        return fail("interrupted" if code == INTERRUPTED else "terminated", code)
+    assert isinstance(error, Exception)
+    if debug:
+        sys.stderr.write(redacted(traceback.format_exc()))
     from lcm import faults
     from lcm.errors import LcmError
 
@@ -245,15 +233,17 @@ def _explained(error: Exception) -> int:
     return fail(f"{type(error).__name__}: {explain(error)} (a defect; --debug shows where)", INTERNAL_ERROR)
 
 
-def help_of(module: str) -> str:
-    """The help of a pipeline by the name of its module, with what several have in common filled in."""
-    from pipelines.config.conf_folder import groups, table_of_contents  # here, because no command needs it
+def help_of(name: str) -> str:
+    """The help of a pipeline, with what several have in common filled in; its module is read, not imported."""
+    from pipelines.config.conf_folder import groups, shipped  # here, because no command needs it
 
-    source = Path(__file__).with_name(f"{module}.py")
-    text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    source = Path(__file__).with_name(f"{_MODULES.get(name, name)}.py")
+    module = ast.parse(source.read_text(encoding="utf-8"))
+    functions = {one.name.replace("_", "-"): one for one in module.body if isinstance(one, ast.FunctionDef)}
+    text = ast.get_docstring(functions[name] if name in _RECALLING else module) or ""
     if "$GROUPS" in text:
-        named = ((group, groups()[group]) for group in sorted(table_of_contents(module)))
-        lines = (f"{group}: {', '.join(names)}" for group, names in named if names)
+        chosen = shipped().chosen(name).choices
+        lines = (f"{group}: {', '.join(names)}" for group, names in groups().items() if names and group in chosen)
         choices = "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
         text = text.replace("$GROUPS", f"{choices}\n")
     return text.replace("\n$RECALL", _RECALL)

@@ -41,7 +41,6 @@ from eval.executor import Executor, FailedItem
 from eval.mirror import Mirror, origin_of
 from eval.run import write_frame
 from eval.table import Column
-from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from lcm.memory.session import MessagePreparer
 from lcm.transcript.folders import is_passed_over, recorded_files
@@ -51,17 +50,9 @@ from pipelines.config import building, command_line, contracts
 from pipelines.config.presets import changed
 from pipelines.ingest import FORMATS, NOTHING_SAID
 from pipelines.steps.point import refuse_absent_model
+from pipelines.views import terminal
 from pipelines.views.progress import progress
-from pipelines.views.terminal import (
-    kept,
-    log_and_report,
-    say,
-    show_config,
-    show_incidents,
-    show_table,
-    warn,
-    warn_in_part,
-)
+from pipelines.views.terminal import kept, log_and_report, say, show_config, warn, warn_in_part
 
 _ROWS = 15
 _DEFAULT = "compaction=lossless"
@@ -92,7 +83,6 @@ class _BatchOutcome:
 
     reports: list[SourceReport] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    messages: int = 0
     seconds: float = 0.0
 
 
@@ -108,7 +98,11 @@ def main(arguments: Sequence[str]) -> int:
     paths, config, ours = _expanded(command.words), command.config, {**_OURS, **command.own}
     into, triggers, number = _checked(ours)
     contracts.refuse_unused(config, command.overrides, "compact", _ROOTS)
-    executor, tracking, parts = _built(config)
+    parts = PartsFactory(building.resolved(config))
+    compaction = parts().compaction  # what the workers will build: once here, so that a mistake stops before any work
+    require_no_admission(compaction)
+    refuse_absent_model(compaction)
+    executor, tracking = building.build(config, "executor"), building.build(config, "tracking")
     settings = deciding_settings(parts.config, triggers)
     into.mkdir(parents=True, exist_ok=True)
     try:
@@ -134,9 +128,8 @@ def main(arguments: Sequence[str]) -> int:
                 differs = changed(config, command.overrides)
                 if triggers != _OURS["triggers"]:
                     differs["triggers"] = triggers
-                write_compaction_run(
-                    folder, rows, whole, config_hash(settings), text, outcome.seconds, incidents, differs
-                )
+                digest = config_hash(settings)
+                write_compaction_run(folder, rows, whole, digest, text, outcome.seconds, incidents, differs)
             is_all_done = _tell(outcome, files, paths)
             if is_all_done and all(one.was_done for one in outcome.reports):
                 say(f"Nothing is left to do: all of it is compacted in {into} already")
@@ -144,15 +137,10 @@ def main(arguments: Sequence[str]) -> int:
             log_and_report(log, folder)
     except Timeout as error:
         raise LcmError(f"into={into}: another `lcm compact` is at work there; wait for it") from error
-    return _exit_code(outcome, is_all_done=is_all_done)
-
-
-def _exit_code(outcome: _BatchOutcome, *, is_all_done: bool) -> int:
-    """As `lcm ingest` ends with the same files."""
-    read = [one for one in outcome.reports if one.refused is None]
-    if outcome.reports and not read:
+    taken = [one for one in outcome.reports if one.refused is None]
+    if outcome.reports and not taken:  # as `lcm ingest` ends with the same files
         raise LcmError(f"nothing was taken in; lcm reads: {FORMATS}")
-    if read and not outcome.failed and all(one.is_silent for one in read):
+    if taken and not outcome.failed and all(one.is_silent for one in taken):
         warn(NOTHING_SAID)
         return 1
     return 0 if is_all_done else 2
@@ -183,30 +171,19 @@ def _checked(ours: dict[str, str]) -> tuple[Path, Triggers, int | None]:
     return into, ours["triggers"], int(shards) if shards else None  # type: ignore[return-value]  # checked above
 
 
-def _built(config: DictConfig) -> tuple[Executor, Tracking, PartsFactory]:
-    """What this process needs, and what the workers will build: once here, so that a mistake stops before any work."""
-    parts = PartsFactory(building.resolved(config))
-    compaction = parts().compaction
-    require_no_admission(compaction)
-    refuse_absent_model(compaction)
-    executor, tracking = building.build(config, "executor"), building.build(config, "tracking")
-    return executor, tracking, parts
-
-
 def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _BatchOutcome:
     before = {shard.number: work.earlier_reports(shard) for shard in shards}
     outcome = _BatchOutcome([one for told in before.values() for one in told or ()])
     shards = [shard for shard in shards if before[shard.number] is None]
     started = time.perf_counter()
-    done: dict[int, tuple[float, int]] = {}
+    done: dict[int, float] = {}
     total = max(1, sum(source.size_bytes for shard in shards for source in shard.sources) // _MIB)
     with progress() as show, closing(executor.map(work, shards)) as told:
         for said in told:
             match said:
-                case ShardProgress(shard, bytes_done, messages):
-                    done[shard] = (bytes_done, messages)
-                    outcome.messages = sum(count for _, count in done.values())
-                    show("compacting, MiB", int(sum(size for size, _ in done.values())) // _MIB, total)
+                case ShardProgress(shard, bytes_done, _):
+                    done[shard] = bytes_done
+                    show("compacting, MiB", int(sum(done.values())) // _MIB, total)
                 case SourceReport():
                     outcome.reports.append(said)
                 case FailedItem(item, reason):
@@ -218,10 +195,8 @@ def _run(executor: Executor, work: ShardWork, shards: Sequence[Shard]) -> _Batch
 def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence[Path]) -> bool:
     """Say what was put aside, refused or failed; returns whether all is done but what may be passed over."""
     by_path = {file.path: file for file in files}
-    aside = [line for one in outcome.reports for line in one.put_aside]
-    doubts = in_few_lines([doubt for one in outcome.reports for doubt in one.doubts])
-    warn_in_part("put aside", aside)
-    warn_in_part("doubtful", doubts)
+    warn_in_part("put aside", [line for one in outcome.reports for line in one.put_aside])
+    warn_in_part("doubtful", in_few_lines([doubt for one in outcome.reports for doubt in one.doubts]))
     passed_over = [file.refusal for file in files if file.refusal]
     refused = []
     for one in outcome.reports:
@@ -242,22 +217,15 @@ def _tell(outcome: _BatchOutcome, files: Sequence[RecordedFile], named: Sequence
 
 
 def show_batch(rows: pl.DataFrame, incidents: Mapping[str, int], into: Path, shards: int) -> None:
-    """Print a batch.
-
-    Args:
-        rows: of its report.
-        incidents: what was survived, by name and times.
-        into: its folder.
-        shards: how many stores it has.
-    """
+    """Print the rows of a batch's report, what was survived, and where its stores lie."""
     there = rows.filter(pl.col("conversation_id").is_not_null())
     if there.is_empty():
         say("No conversation was compacted.")
         return
     numbers = (Column(name, "number", 2) for name in ("messages", "tokens", "after", "ratio", "by depth"))
     say("compacted; by depth: summaries, leaves first")
-    show_table(("conversation", *numbers, "levels, or why none"), _shown(there))
-    show_incidents(incidents)
+    terminal.show_table(("conversation", *numbers, "levels, or why none"), _shown(there))
+    terminal.show_incidents(incidents)
     say(f"note: {contexts_note(rows)}")
     kept(into, f" ({shards} store{'s' if shards != 1 else ''}, {REPORT})")
 

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 from eval.comparison.comparison import Comparison, compared
 from eval.comparison.report import MARKDOWN, explained, headline, incidents, table, write_comparison
@@ -38,8 +38,9 @@ from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition
 from pipelines.config.arguments import told_apart
+from pipelines.config.overrides import group_of
 from pipelines.steps.reporting import reported
-from pipelines.steps.sides import SHARED, SidesAsked, all_sides
+from pipelines.steps.sides import NAME, SHARED, SidesAsked, all_sides
 from pipelines.views.output import output
 from pipelines.views.progress import progress
 from pipelines.views.terminal import kept, log_and_report, say, show, tell_json
@@ -47,7 +48,6 @@ from pipelines.views.terminal import kept, log_and_report, say, show, tell_json
 _MOST_SIDES = 12
 _OWN = ("by", "measures", "with", "into", "name", "cluster", "report")
 _OF_ALL = (*SHARED, "distractors", "means", "arms", "executor", "stages", "cache")
-_NAME = "unified"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -57,56 +57,33 @@ def main(arguments: Sequence[str]) -> int:
     told = told_apart(arguments, _OWN)
     if empty := next((key for key, value in told.settings.items() if not value), None):
         raise LcmError(f"{empty}= has no value: write {empty}=VALUE, or leave it out")
-    of_tracking = [one for one in told.overrides if _group(one) == "tracking"]
-    of_all = [one for one in told.overrides if _group(one) in _OF_ALL]
+    of_tracking = [one for one in told.overrides if group_of(one) == "tracking"]
+    of_all = [one for one in told.overrides if group_of(one) in _OF_ALL]
     others = {*told.words, *told.overrides} - {*of_tracking, *of_all}
     sides = tuple(argument for argument in arguments if argument in others)
     if not sides:
         raise LcmError("name the sides: runs, a sweep, MLflow runs, presets, or systems such as default unified")
-    cluster = told.choice("cluster", ("none", "workspace"), "none")
-    measures = [name.strip() for name in told.settings.get("measures", "").strip("[]").split(",") if name.strip()]
-    now, settings = datetime.now(UTC), composition.composed(of_tracking)
-    tracking: Tracking = building.build(settings, "tracking")
-    into = command_line.new_folder_of("compare", told.settings.get("into"), now)
-    asked = SidesAsked(
-        sides=sides,
-        name=told.settings.get("name", _NAME),
-        uri=tracking.address,
-        overrides=command_line.command([*of_all, *shlex.split(told.settings.get("with", ""))]).overrides,
-        into=into,
-    )
-    try:
+    drawn: Any = told.choice("cluster", ("none", "workspace"), "none")
+    overrides = command_line.command([*of_all, *shlex.split(told.settings.get("with", ""))]).overrides
+    now, page = datetime.now(UTC), ""
+    tracking: Tracking = building.build(composition.composed(of_tracking), "tracking")
+    with command_line.new_folder_of("compare", told.settings.get("into"), now) as into:
+        asked = SidesAsked(sides, told.settings.get("name", NAME), tracking.address, overrides, into)
         with tracking.logger() as log:
-            found = _compared(asked, told.settings.get("by"), measures, cluster)
+            with progress() as show:
+                found = compared(all_sides(asked, show), told.settings.get("by"), told.names("measures"), drawn)
             record = write_comparison(into, found, now.timestamp())
             if output().is_json:
                 tell_json(record)
             else:
                 show_comparison(found, into / MARKDOWN)
-            page = _page(into) if told.flag("report", default=True) else ""
+            if told.flag("report", default=True):
+                with progress() as show:
+                    page = reported(into, show, asks_memories=True)
             log_and_report(log, into)
         if page:
             say(page)
-    finally:
-        if not any(into.iterdir()):
-            into.rmdir()
     return 0
-
-
-def _compared(asked: SidesAsked, by: str | None, measures: Sequence[str], cluster: str) -> Comparison:
-    with progress() as show:
-        sides = all_sides(asked, show)
-    drawn: Any = cast(Literal["none", "workspace"], cluster)
-    return compared(sides, by, measures, drawn)
-
-
-def _page(into: Path) -> str:
-    with progress() as show:
-        return reported(into, show, asks_memories=True)
-
-
-def _group(override: str) -> str:
-    return override.lstrip("+~").partition("=")[0].partition(".")[0].partition("/")[0]
 
 
 def show_comparison(comparison: Comparison, page: Path) -> None:

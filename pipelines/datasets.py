@@ -21,9 +21,8 @@ runs, named by their folders, the dataset is written that they were made on, and
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-
-import polars as pl
 
 from eval.dataset.beir import write_beir
 from eval.dataset.card import DATASETS_DIR, Card, PinnedFile, Release, address_of, folder, read_pinned
@@ -40,12 +39,12 @@ from pipelines.config import building, composition, conf_folder
 from pipelines.config.arguments import told_apart
 from pipelines.config.check import meant
 from pipelines.steps.point import dataset_described
-from pipelines.steps.runs import dataset_of_run, runs_alike
+from pipelines.steps.runs import dataset_of_run, named_messages, runs_alike
 from pipelines.views.progress import downloading
 from pipelines.views.terminal import kept, say
 
 DATASETS_URL = "LCM_DATASETS_URL"
-_ALL = "all"
+
 _FORMATS = ("beir", "trec")
 
 
@@ -70,16 +69,28 @@ def main(arguments: Sequence[str]) -> int:
 
 def _files(card: Card) -> list[str]:
     """Where the pinned files are expected, and whether they are there."""
+
+    def state(file: PinnedFile) -> str:
+        try:
+            read_pinned(where, [file])
+        except DatasetError as error:
+            return str(error)
+        return f"ok, sha256 {file.sha256}"
+
     try:
         where = folder(card, str(bundled_directory(card.name)) if card.bundled else None)
     except DatasetError as error:
         return [f"  missing        {error}"]
-    return [f"  expected in    {where}", *(f"  {file.path}: {_state(where, file)}" for file in card.files)]
+    return [f"  expected in    {where}", *(f"  {file.path}: {state(file)}" for file in card.files)]
 
 
 def _releases(card: Card) -> list[str]:
     """The releases, where their files are expected, and which of them are there, whatever they are called."""
-    told = [f"  release        {release.name}: {release.title}{_size(release)}" for release in card.releases]
+    told = []
+    for release in card.releases:
+        sizes = [pin.size_bytes for pin in release.files if pin.size_bytes is not None]
+        size = f" ({sum(sizes) / 1e6:,.1f} MB)" if len(sizes) == len(release.files) else ""
+        told.append(f"  release        {release.name}: {release.title}{size}")
     try:
         where = folder(card, None)
     except DatasetError as error:
@@ -95,25 +106,11 @@ def _releases(card: Card) -> list[str]:
         elif of_release:
             lines.append(f"  {release.name}: {len(of_release)} of {len(release.files)} files are there")
     strangers = {str(one.path.relative_to(where)): one.pin.sha256 for one in found if one.release is None}
-    lines += [
-        f"  {path} is not the file of that name: sha256 is {digest}"
-        for path, digest in strangers.items()
-        if path in pins
-    ]
+    wrong = (
+        f"  {path} is not the file of that name: sha256 is {strangers[path]}" for path in strangers if path in pins
+    )
+    lines += wrong
     return lines if any(one.release for one in found) else [*lines, "  no release     is there"]
-
-
-def _size(release: Release) -> str:
-    sizes = [pin.size_bytes for pin in release.files if pin.size_bytes is not None]
-    return f" ({sum(sizes) / 1e6:,.1f} MB)" if len(sizes) == len(release.files) else ""
-
-
-def _state(where: Path, file: PinnedFile) -> str:
-    try:
-        read_pinned(where, [file])
-    except DatasetError as error:
-        return str(error)
-    return f"ok, sha256 {file.sha256}"
 
 
 def card_of(name: str) -> Card:
@@ -130,12 +127,14 @@ def card_of(name: str) -> Card:
 def _get(arguments: Sequence[str]) -> int:
     """`lcm datasets get NAME [release=NAME] [accept_licence=true] [base_url=URL] [into=FOLDER]`."""
     command = told_apart(arguments, ("release", "accept_licence", "base_url", "into"), is_configured=False)
-    if len(command.words) != 1:
-        raise DatasetError("name one dataset to get: lcm datasets get NAME [release=NAME]")
-    card = card_of(command.words[0])
+    card = card_of(command.word("name one dataset to get: lcm datasets get NAME [release=NAME]"))
     base_url = command.settings.get("base_url") or os.environ.get(DATASETS_URL) or None
     releases = _chosen(card, command.settings.get("release"), base_url)
-    where = _folder(card, command.settings.get("into"))
+    into, there = command.settings.get("into"), os.environ.get(DATASETS_DIR)
+    if into is None and not there:
+        told = f"the folder that is to hold {card.name}/, or name one with into=FOLDER"
+        raise DatasetError(f"set {DATASETS_DIR} to {told}")
+    where = Path(f"{there}/{card.name}" if into is None else into).expanduser()
     for licence in dict.fromkeys(release.licence or card.licence for release in releases):
         _accept(card, licence, is_accepted=command.flag("accept_licence"))
     for release in releases:
@@ -150,28 +149,15 @@ def _chosen(card: Card, name: str | None, base_url: str | None) -> list[Release]
     there = list(card.releases) if base_url is not None else published
     if not there:
         raise DatasetError(f"{card.name} cannot be downloaded; how to get it: {card.how_to_get}")
-    if name == _ALL:
-        return published or there
     usual = published or there
     names = ", ".join(f"{release.name} ({release.title})" for release in there)
     if name is None and len(usual) > 1:
-        raise DatasetError(
-            f"{card.name} has {len(usual)} releases: name one, release={usual[0].name}; there are {names}"
-        )
-    chosen = usual if name is None else [release for release in there if release.name == name]
+        told = f"name one, release={usual[0].name}; there are {names}"
+        raise DatasetError(f"{card.name} has {len(usual)} releases: {told}")
+    chosen = usual if name in (None, "all") else [release for release in there if release.name == name]
     if not chosen:
         raise DatasetError(f"{card.name} has no release {name!r} that can be downloaded; choose one of: {names}")
     return chosen
-
-
-def _folder(card: Card, into: str | None) -> Path:
-    if into is not None:
-        return Path(into).expanduser()
-    if not os.environ.get(DATASETS_DIR):
-        raise DatasetError(
-            f"set {DATASETS_DIR} to the folder that is to hold {card.name}/, or name one with into=FOLDER"
-        )
-    return Path(os.environ[DATASETS_DIR]).expanduser() / card.name
 
 
 def _accept(card: Card, licence: str, *, is_accepted: bool) -> None:
@@ -180,10 +166,9 @@ def _accept(card: Card, licence: str, *, is_accepted: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise DatasetError(f"{card.name} is under {licence}: say accept_licence=true if you accept it")
-    try:
+    answer = ""
+    with suppress(EOFError):
         answer = input("Do you accept the licence? Type yes: ")
-    except EOFError:
-        answer = ""
     if answer.strip().lower() != "yes":
         raise DatasetError(f"{card.name} is not downloaded: its licence was not accepted")
 
@@ -206,9 +191,7 @@ def _download(card: Card, release: Release, where: Path, base_url: str | None) -
 def _ledger(arguments: Sequence[str]) -> int:
     """`lcm datasets ledger NAME [into=FILE] [dataset.KEY=VALUE]`."""
     command = told_apart(arguments, ("into",))
-    if len(command.words) != 1:
-        raise DatasetError("name one dataset: lcm datasets ledger NAME [into=FILE]")
-    name = command.words[0]
+    name = command.word("name one dataset: lcm datasets ledger NAME [into=FILE]")
     loader = building.build(composition.composed([f"dataset={name}", *command.overrides]), "dataset")
     if not isinstance(loader, KeepsLedger):
         raise DatasetError(f"{name} has no ledger of evidence corrections")
@@ -265,10 +248,9 @@ def _write(arguments: Sequence[str]) -> int:
 
 def _write_run(run: Run, dataset: Dataset, to: Path) -> None:
     """Each arm as a TREC run of its own."""
-    names = document_ids(dataset)
-    for (arm,), ranked in run.ranked_messages.group_by("arm", maintain_order=True):
-        places = ranked.select("workspace_id", "message_id").iter_rows()
-        named = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
+    for (arm,), named in named_messages(run.ranked_messages, document_ids(dataset)).group_by(
+        "arm", maintain_order=True
+    ):
         path = to / f"{run.name}.{file_name(arm)}.trec"
         if not write_trec_run(path, named, tag=f"{run.name}.{arm}".replace(" ", "_")):
             say(f"note: {path.name}: its own scores do not fall with its ranks, so 1 / rank stands in their place")

@@ -13,6 +13,7 @@ harmful summaries again, leaves first, all in one transaction; where it has noth
 Exit code 0: nothing is wrong (a warning may be); 1: something is; 2: it cannot be checked."""
 
 import glob
+import itertools
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -25,16 +26,8 @@ from lcm.compaction.lossless.planning import LosslessSettings
 from lcm.compaction.resummarising import harmful_summaries, resummarise
 from lcm.errors import LcmError, StoreError
 from lcm.faults import StoreFaultError
-from lcm.store.doctor import (
-    FULL_TEXT,
-    DoctorCheck,
-    broken_lineage,
-    mark_of,
-    rebuild_scores,
-    rebuild_words,
-    recompute_totals,
-    scan,
-)
+from lcm.store import doctor
+from lcm.store.doctor import FULL_TEXT, DoctorCheck, scan
 from lcm.store.messages import write_parts_texts
 from lcm.store.sqlite import connect, transaction
 from lcm.store.store import MIGRATIONS, Store, schema_version
@@ -53,7 +46,11 @@ def main(arguments: Sequence[str]) -> int:
     repair = command.choice("repair", ("false", "true", "summaries"), "false")
     if not command.words:
         raise LcmError("name a store to check, or a folder that `lcm compact` made")
-    paths = [store for path in command.words for store in _stores(Path(path))]
+    paths: list[Path] = []
+    for path in map(Path, command.words):
+        if path.is_dir() and not any(path.glob("shard-*.db")):
+            raise LcmError(f"{path} is a folder without stores of `lcm compact`; name a store")
+        paths += sorted(path.glob("shard-*.db")) if path.is_dir() else [path]
     compaction: LosslessSettings | None = None
     if repair == "summaries":
         compaction = build(composed(["compaction=lossless", *command.overrides]), "compaction")
@@ -81,11 +78,15 @@ def _examined(path: Path, compaction: LosslessSettings | None, *, is_repair: boo
     except StoreFaultError as error:
         copies = sorted(path.parent.glob(f"{glob.escape(path.name)}.*.backup"))
         raise LcmError(f"{error}; the last copy beside it: {copies[-1]}" if copies else str(error)) from error
-    show_table(("check", "outcome", Column("found", "number"), "such as"), map(_row, checks))
+    rows = []
+    for one in checks:
+        shown = [*one.findings[:_SHOWN], *(["..."] if len(one.findings) > _SHOWN else [])]
+        rows.append((one.name, one.status, len(one.findings), "\n".join(shown)))
+    show_table(("check", "outcome", Column("found", "number"), "such as"), rows)
     wrong = [check for check in checks if check.status == "fail"]
     if any(check.is_derived for check in wrong):
         say("repair=true works anew: " + ", ".join(c.name for c in wrong if c.is_derived))
-    broken = broken_lineage(checks)
+    broken = doctor.broken_lineage(checks)
     if broken and any(check.name == "summary_totals" for check in wrong):
         say("summary_totals waits until these find nothing: " + ", ".join(broken))
     return 1 if wrong else 0
@@ -99,11 +100,11 @@ def repair(connection: sqlite3.Connection, checks: Sequence[DoctorCheck]) -> Non
             write_parts_texts(connection)
         for table in FULL_TEXT:
             if table in wrong:
-                rebuild_words(connection, table)
+                doctor.rebuild_words(connection, table)
         if "admission_scores" in wrong:
-            rebuild_scores(connection)
+            doctor.rebuild_scores(connection)
         if "summary_totals" in wrong:
-            recompute_totals(connection)
+            doctor.recompute_totals(connection)
 
 
 def harm_checks(path: Path) -> list[DoctorCheck]:
@@ -115,7 +116,7 @@ def harm_checks(path: Path) -> list[DoctorCheck]:
         name, harm = f"summary {one.summary.summary_id}", one.harm
         if harm.is_no_smaller:
             told["summaries_smaller"].append(f"{name}: {one.summary.token_count:,} tokens of {one.source_tokens:,}")
-        if harm.is_cut and not mark_of(one.summary.content):  # those with a mark are told by `summaries_whole`
+        if harm.is_cut and not doctor.mark_of(one.summary.content):  # those with a mark are told by `summaries_whole`
             told["summaries_summarise"].append(f"{name} is the beginning of its source")
         told["summaries_keep_rules"] += [f"{name} lost: {rule[:_SHOWN_CHARACTERS]}" for rule in harm.lost_rules]
     return [DoctorCheck(name, "warn" if lines else "pass", tuple(lines)) for name, lines in told.items()]
@@ -137,30 +138,16 @@ def _resummarise(connection: sqlite3.Connection, path: Path, compaction: Lossles
 
 def back_up(connection: sqlite3.Connection, path: Path, now: datetime) -> Path:
     """Copy a store, as it is on this connection, to a file beside it that is not there yet."""
-    copy = path.with_name(f"{path.name}.{now:%Y%m%dT%H%M%S}.backup")
-    number = 1
-    while copy.exists():
-        number += 1
-        copy = path.with_name(f"{path.name}.{now:%Y%m%dT%H%M%S}-{number}.backup")
+    endings = (f"-{number}" if number > 1 else "" for number in itertools.count(1))
+    copies = (path.with_name(f"{path.name}.{now:%Y%m%dT%H%M%S}{ending}.backup") for ending in endings)
+    copy = next(copy for copy in copies if not copy.exists())
     with closing(sqlite3.connect(copy)) as target:
         connection.backup(target)
     return copy
 
 
-def _stores(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    if not (found := sorted(path.glob("shard-*.db"))):
-        raise LcmError(f"{path} is a folder without stores of `lcm compact`; name a store")
-    return found
-
-
 def _opened(path: Path) -> sqlite3.Connection:
-    """Open a store as it is.
-
-    Raises:
-        LcmError: if it is none, or of another version than this program's.
-    """
+    """Open a store as it is, of this program's version."""
     if not path.is_file():
         raise LcmError(f"{path}: no such file")
     connection = connect(path)
@@ -176,8 +163,3 @@ def _opened(path: Path) -> sqlite3.Connection:
         remedy = "write to it once, with lcm ingest or lcm compact" if found < known else "name a store of this one"
         raise LcmError(f"{path} has schema version {found}, this program checks {known}: {remedy}")
     return connection
-
-
-def _row(check: DoctorCheck) -> tuple[str, str, int, str]:
-    shown = [*check.findings[:_SHOWN], *(["..."] if len(check.findings) > _SHOWN else [])]
-    return check.name, check.status, len(check.findings), "\n".join(shown)

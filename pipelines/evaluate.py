@@ -19,7 +19,6 @@ logged to MLflow, kept in runs/DATE/TIME, or in what hydra.run.dir=FOLDER names,
 Groups and their choices (GROUP=CHOICE):
 $GROUPS"""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -41,7 +40,7 @@ from pipelines.steps.sweep import sweep
 from pipelines.views.output import output
 from pipelines.views.progress import progress, working
 from pipelines.views.runs import show_run
-from pipelines.views.terminal import log_and_report, say, show_table, tell_json
+from pipelines.views.terminal import brief, log_and_report, say, show_table, tell_json
 
 _LONGEST = 60  # letters of a value
 UNTOLD = 2
@@ -57,13 +56,8 @@ def main(command: Command) -> int:
     parts = parts_of(command.config, command.overrides)
     with claimed(command) as folder:
         summary = evaluate(command, parts, folder.absolute())
-    return UNTOLD if _is_untold(summary) else 0
-
-
-def _is_untold(summary: Mapping[str, Any]) -> bool:
-    """Whether nothing that an external memory answered has a number, but for what it cost."""
-    told = (name for name in summary["measures"] if kind_of(name) not in (ALIGNED, *CONTEXT_COSTS))
-    return any(HAS_NO_NUMBER in flag for flag in summary["flags"]) and not any(told)
+    told = [name for name in summary["measures"] if kind_of(name) not in (ALIGNED, *CONTEXT_COSTS)]
+    return UNTOLD if any(HAS_NO_NUMBER in flag for flag in summary["flags"]) and not told else 0
 
 
 def explain(config: DictConfig) -> int:
@@ -72,10 +66,10 @@ def explain(config: DictConfig) -> int:
     parts, unread, note = parts_read(plain, READ), keys_unread(plain, READ), idle_note(config)
     if output().is_json:
         tell_json({"parts": list(map(asdict, parts)), "unread": list(map(asdict, unread)), "note": note})
-        return 0
-    show_readers(parts, unread)
-    if note:
-        say(note)
+    else:
+        show_readers(parts, unread)
+        if note:
+            say(note)
     return 0
 
 
@@ -98,23 +92,15 @@ def evaluate(command: Command, parts: Mapping[str, Any], folder: Path) -> Mappin
 def show_readers(parts: Sequence[Part], unread: Sequence[UnreadKey]) -> None:
     """A row a key that is read, with its reader; a row a key that nothing reads, with the reason; how many of each."""
     say("each key and the part that reads it")
-    show_table(("key", "value", "read by", "which stands at"), [row for part in parts for row in _rows(part)])
+    rows = []
+    for part in parts:
+        values = {key: brief(value, _LONGEST) for key, value in part.keys.items()}
+        told = values or {part.written: "no keys of its own"}
+        rows += [(key, value, part.name, "\n".join(part.taken_by)) for key, value in told.items()]
+    show_table(("key", "value", "read by", "which stands at"), rows)
     read = sum(len(part.keys) for part in parts)
     if unread:
         say("keys that nothing reads: whatever they are set to, no number changes")
-        show_table(("key", "value", "why"), [(one.key, _shown(one.value), one.reason) for one in unread])
+        show_table(("key", "value", "why"), [(one.key, brief(one.value, _LONGEST), one.reason) for one in unread])
     said = f"{len(unread)} are read by nothing" if unread else "there is no other"
     say(f"{read} keys are read by {len(parts)} parts; {said}")
-
-
-def _rows(part: Part) -> list[tuple[str, str, str, str]]:
-    where = "\n".join(part.taken_by)
-    if not part.keys:
-        return [(part.written, "no keys of its own", part.name, where)]
-    return [(key, _shown(value), part.name, where) for key, value in part.keys.items()]
-
-
-def _shown(value: Any) -> str:
-    """As YAML has it, cut where it is long."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -33,6 +33,7 @@ from eval.dataset.dataset import generated_label
 from eval.run import CONFIG, Run, commit, folder_kind, point_record, read_summary, write_json
 from eval.study.settings import check_pick
 from eval.study.sweep import best_point, numbered_point
+from eval.tracking import registry
 from eval.tracking.mlflow_log import Mlflow
 from eval.tracking.place import quieten
 from lcm import __version__
@@ -42,41 +43,15 @@ from lcm.given import plain_bytes
 from lcm.plugins.settings.environment import daemon_environment, rendered, variables
 from lcm.plugins.settings.tables import ABSENT, TABLES, Table, at, check, named_table
 from lcm.plugins.settings.translation import differences, written
-from pipelines.config import building, command_line, composition, conf_folder, contracts
+from pipelines.config import building, command_line, composition, conf_folder, contracts, presets
 from pipelines.config.arguments import told_apart
-from pipelines.config.presets import (
-    RECALL,
-    Choices,
-    RestoredConfig,
-    check_name,
-    composed_of,
-    hash_of,
-    override,
-    restored_choices,
-    system_groups,
-    with_references,
-    write_choices,
-    write_provenance,
-)
+from pipelines.config.overrides import group_of
+from pipelines.config.presets import RECALL, Choices, RestoredConfig
 from pipelines.config.trust import today
 from pipelines.steps.plugin_reach import keys_of_memory, lost_keys, not_expressible, reach
-from pipelines.views.terminal import kept, say, show_table
+from pipelines.views.terminal import brief, kept, say, show_table
 
 YAML = "yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class ExportRequest:
-    """A command line of `lcm export`."""
-
-    source: str | None
-    overrides: tuple[str, ...]
-    tracking: tuple[str, ...]
-    to: Path
-    name: str
-    targets: tuple[str, ...]
-    register: str | None
-    alias: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,31 +72,10 @@ class ExportSource:
 
 def main(arguments: Sequence[str]) -> int:
     """`lcm export [SOURCE] to=FOLDER [KEY=VALUE ...]`."""
-    asked = read_command(arguments)
-    tracking = building.build(composition.composed(asked.tracking), "tracking")
-    if asked.register and not isinstance(tracking, Mlflow):
-        raise LcmError("register= needs MLflow: leave tracking=none out")
-    if isinstance(tracking, Mlflow):
-        quieten(tracking.timeout_s)  # what is exported may be fetched from there
-    with tempfile.TemporaryDirectory() as scratch:
-        source = source_of(asked.source, asked.overrides, tracking, Path(scratch))
-        told = export(source, asked.to, asked.name, asked.targets)
-        for line in filter(None, (entry["tuned"] for entry in told["targets"].values())):
-            say(line)
-        for target, entry in told["targets"].items():
-            _show(target, entry)
-        kept(asked.to, f" ({', '.join(asked.targets)})", "Exported")
-        if isinstance(tracking, Mlflow):
-            _log(asked, source, tracking)
-    return 0
-
-
-def read_command(arguments: Sequence[str]) -> ExportRequest:
-    """Tell the source, the command's own settings and overrides apart."""
     told = told_apart(arguments, ("to", "name", "target", "for", "register", "alias"))
     sources, own = told.words, told.settings
-    tracking = tuple(one for one in told.overrides if _group(one) == "tracking")
-    overrides = tuple(one for one in told.overrides if one not in tracking)
+    of_tracking = [one for one in told.overrides if group_of(one) == "tracking"]
+    overrides = [one for one in told.overrides if one not in of_tracking]
     if len(sources) > 1 or (sources and overrides):
         raise LcmError(f"name one source, or overrides alone, got: {' '.join([*sources, *overrides])}")
     if not own.get("to"):
@@ -131,25 +85,33 @@ def read_command(arguments: Sequence[str]) -> ExportRequest:
         raise LcmError(f"alias={own['alias']} needs a registered name: add register=NAME")
     to = Path(own["to"])
     name = own.get("name") or to.resolve().name.replace("-", "_")
-    check_name(name, conf_folder.groups())
-    return ExportRequest(
-        source=sources[0] if sources else None,
-        overrides=overrides,
-        tracking=tracking,
-        to=to,
-        name=name,
-        targets=targets,
-        register=own.get("register") or None,
-        alias=own.get("alias") or None,
-    )
+    presets.check_name(name, conf_folder.groups())
+    tracking = building.build(composition.composed(of_tracking), "tracking")
+    if own.get("register") and not isinstance(tracking, Mlflow):
+        raise LcmError("register= needs MLflow: leave tracking=none out")
+    if isinstance(tracking, Mlflow):
+        quieten(tracking.timeout_s)  # what is exported may be fetched from there
+    with tempfile.TemporaryDirectory() as scratch:
+        source = source_of(sources[0] if sources else None, overrides, tracking, Path(scratch))
+        written_for = export(source, to, name, targets)["targets"]
+        for line in filter(None, (entry["tuned"] for entry in written_for.values())):
+            say(line)
+        for target, entry in written_for.items():
+            _show(target, entry)
+        kept(to, f" ({', '.join(targets)})", "Exported")
+        if isinstance(tracking, Mlflow):
+            run_id = _log(source, to, name, tracking)
+            if registered := own.get("register"):
+                number = registry.register(tracking.address, registered, run_id, tags={"preset": name})
+                say(f"Registered: {registered} version {number}")
+                if alias := own.get("alias"):
+                    registry.promote(tracking.address, registered, number, alias)
+                    say(f"Promoted: {registered}@{alias} is version {number}")
+    return 0
 
 
 def _targets(named: Sequence[str], version: str | None) -> tuple[str, ...]:
-    """The targets, each with the version that it is for, where one is asked for.
-
-    Raises:
-        LcmError: if one is unknown or named twice, or it cannot be told whose version is meant.
-    """
+    """The targets, each with the version that it is for, where one is asked for."""
     names = [one.partition("@")[0] for one in named]
     for name in names:
         if name not in (YAML, *TABLES):
@@ -170,18 +132,12 @@ def _targets(named: Sequence[str], version: str | None) -> tuple[str, ...]:
 
 
 def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) -> dict[str, Any]:
-    """Write a preset.
-
-    Returns:
-        Its provenance, with what each target cannot express.
-    Raises:
-        LcmError: if the folder holds something already.
-    """
+    """Write a preset; returns its provenance, with what each target cannot express."""
     if to.exists() and any(to.iterdir()):
         raise LcmError(f"to={to} is not empty: name another folder, or remove that one first")
     to.mkdir(parents=True, exist_ok=True)
     source = replace(source, config=today(source.config))
-    preset, choices = restored_choices(source.config)
+    preset, choices = presets.restored_choices(source.config)
     beside = _beside(source.config)
     provenance = {
         "name": name,
@@ -190,39 +146,37 @@ def export(source: ExportSource, to: Path, name: str, targets: Sequence[str]) ->
         "source": source.origin,
         "commit": source.summary.get("commit") or commit(),
         "dataset": source.summary.get("dataset"),
-        "config_hash": hash_of(source.config),
+        "config_hash": presets.hash_of(source.config),
         "measures": source.summary.get("measures", {}),
         "interval": source.summary.get("interval"),
         "overrides_beside": beside,
         "targets": {
-            table.name: _write_plugin(table, to, name, source.config, preset, choices, source.tuned)
+            table.name: _write_plugin(table, to, name, source, preset, choices)
             for table in (named_table(target) for target in targets if target != YAML)
         },
     }
     if YAML in targets:
-        _write_yaml(to, name, source, preset, beside)
+        groups = [group for group in presets.system_groups(source.config) if group != RECALL]
+        presets.write_choices(to, name, preset, groups, beside, _sentence(source))
+        again = presets.hash_of(presets.composed_of(to, f"experiment={name}", *beside))
+        whole = provenance["config_hash"]
+        if again != whole:
+            raise LcmError(
+                f"{to}: experiment={name} does not compose to what was exported ({again} instead of {whole}): what "
+                "stands below memory, and is no reference to a group, cannot be exported"
+            )
     evaluated = {key: value for key, value in source.config.items() if key != RECALL}
-    write_provenance(to, name, evaluated, yaml.safe_dump(evaluated, sort_keys=False, allow_unicode=True), provenance)
+    text = yaml.safe_dump(evaluated, sort_keys=False, allow_unicode=True)
+    presets.write_provenance(to, name, evaluated, text, provenance)
     return provenance
-
-
-def _write_yaml(to: Path, name: str, source: ExportSource, preset: RestoredConfig, beside: Sequence[str]) -> None:
-    groups = [group for group in system_groups(source.config) if group != RECALL]
-    write_choices(to, name, preset, groups, beside, _sentence(source))
-    again = hash_of(composed_of(to, f"experiment={name}", *beside))
-    if again != hash_of(source.config):
-        raise LcmError(
-            f"{to}: experiment={name} does not compose to what was exported ({again} instead of "
-            f"{hash_of(source.config)}): what stands below memory, and is no reference to a group, cannot be exported"
-        )
 
 
 def _beside(config: Mapping[str, Any]) -> list[str]:
     """What no choice of a group can hold, as overrides: keys of the root that are not as they are by default."""
-    default = with_references([])
+    default = presets.with_references([])
     known = (*conf_folder.groups(), "memory", "stages")
     return [
-        override(found.key, at(config, found.key))
+        presets.override(found.key, at(config, found.key))
         for key, value in config.items()
         if key not in known
         for found in differences(key, value, default.get(key, ABSENT))
@@ -230,15 +184,10 @@ def _beside(config: Mapping[str, Any]) -> list[str]:
 
 
 def _write_plugin(
-    table: Table,
-    to: Path,
-    name: str,
-    config: Mapping[str, Any],
-    preset: RestoredConfig,
-    choices: Choices,
-    tuned: Sequence[str],
+    table: Table, to: Path, name: str, source: ExportSource, preset: RestoredConfig, choices: Choices
 ) -> dict[str, Any]:
     """Write a plugin's files, and tell what they do not say, of the keys that were tuned in a line."""
+    config, tuned = source.config, source.tuned
     told = written(table, config, preset.config, choices)
     check(told.document, table.schema(), table.plugin)
     write_json(to / f"{table.name}.json", told.document)
@@ -264,22 +213,18 @@ def _write_plugin(
 
 
 def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratch: Path) -> ExportSource:
-    """What is exported: a folder, a system by its name, an MLflow run or a registered name; overrides where none is
-    named.
-
-    Args:
-        scratch: what is fetched is put there.
-    """
+    """What is exported: a folder, a system by its name, an MLflow run or a registered name, fetched into `scratch`;
+    overrides where none is named."""
     if named in conf_folder.groups()["system"] and not Path(named).exists():
         named, overrides = None, [f"system={named}", *overrides]
     if named is None:
         command = command_line.command(overrides)
-        plain = [override for override in command.overrides if _group(override) != RECALL]
+        plain = [one for one in command.overrides if group_of(one) != RECALL]
         config = composition.composed(plain)
         contracts.refuse_unused(config, plain)
         resolved = building.resolved(config)
-        if searching := [override for override in command.overrides if _group(override) == RECALL]:
-            resolved[RECALL] = with_references(searching, RECALL)[RECALL]
+        if searching := [one for one in command.overrides if group_of(one) == RECALL]:
+            resolved[RECALL] = presets.with_references(searching, RECALL)[RECALL]
         tuned = keys_of_memory(command.overrides, resolved)
         return ExportSource(resolved, {"kind": "overrides", "overrides": list(overrides)}, tuned=tuned)
     numbered = numbered_point(Path(named))
@@ -292,14 +237,9 @@ def source_of(named: str | None, overrides: Sequence[str], tracking: Any, scratc
         elif folder_kind(folder) == "study":
             check_pick(str(folder), read_summary(folder), folder)
         if isinstance(tracking, Mlflow):
-            from eval.tracking.registry import logged_run
-
-            run_id = logged_run(tracking.address, folder)
+            run_id = registry.logged_run(tracking.address, folder)
         return _of_folder(folder, {"kind": "folder", "folder": str(folder), "run_id": run_id}, run_id)
-    from eval.tracking.registry import fetch_named
-
-    uri = tracking.address
-    run_id, folder = fetch_named(named, uri, scratch, named)
+    run_id, folder = registry.fetch_named(named, tracking.address, scratch, named)
     if folder_kind(folder) == "study":
         check_pick(named, read_summary(folder))
     if folder_kind(folder) == "sweep":
@@ -313,8 +253,12 @@ def _of_folder(folder: Path, origin: dict[str, Any], run_id: str | None) -> Expo
     if not config:
         raise LcmError(f"{folder} has no {CONFIG}: name the folder of a run, or of an exported preset")
     if summary.get("kind") == "preset":
-        kept = _provenance(folder / "provenance.json")
-        summary = {key: kept[key] for key in ("commit", "dataset", "measures", "interval") if kept[key]}
+        path = folder / presets.PROVENANCE
+        try:
+            was = json.loads(plain_bytes(path))
+            summary = {key: was[key] for key in ("commit", "dataset", "measures", "interval") if was[key]}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise LcmError(f"{path} is damaged ({error}); export the preset again") from error
     return ExportSource(config, origin, summary, folder, run_id, keys_of_memory(_tuned(folder, summary), config))
 
 
@@ -326,35 +270,20 @@ def _tuned(folder: Path, summary: Mapping[str, Any]) -> list[str]:
     return label.split(" ") if "=" in label else list(summary.get("overrides", ()))
 
 
-def _provenance(path: Path) -> dict[str, Any]:
-    try:
-        kept: dict[str, Any] = json.loads(plain_bytes(path))
-        return {key: kept[key] for key in ("commit", "dataset", "measures", "interval")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LcmError(f"{path} is damaged ({error}); export the preset again") from error
-
-
-def _log(asked: ExportRequest, source: ExportSource, tracking: Mlflow) -> None:
-    """Log the preset: with the run that it is of, else as a run of its own."""
-    from eval.tracking.registry import attach, logged_run, promote, register
-
+def _log(source: ExportSource, to: Path, name: str, tracking: Mlflow) -> str:
+    """Log the preset: with the run that it is of, else as a run of its own; returns the id of that."""
     run_id = source.run_id
     if run_id is None and source.folder is not None:
         tracking.log(source.folder)
-        run_id = logged_run(tracking.address, source.folder)
+        run_id = registry.logged_run(tracking.address, source.folder)
     if run_id is None:
-        tracking.log(asked.to)
-        run_id = logged_run(tracking.address, asked.to)
+        tracking.log(to)
+        run_id = registry.logged_run(tracking.address, to)
         assert run_id is not None
     else:
-        attach(tracking.address, run_id, asked.to, f"presets/{asked.name}")
+        registry.attach(tracking.address, run_id, to, f"presets/{name}")
     say(f"Logged: with MLflow run {run_id} at {tracking.address}")
-    if asked.register:
-        number = register(tracking.address, asked.register, run_id, tags={"preset": asked.name})
-        say(f"Registered: {asked.register} version {number}")
-        if asked.alias:
-            promote(tracking.address, asked.register, number, asked.alias)
-            say(f"Promoted: {asked.register}@{asked.alias} is version {number}")
+    return run_id
 
 
 def _show(target: str, told: Mapping[str, Any]) -> None:
@@ -373,7 +302,7 @@ def _show(target: str, told: Mapping[str, Any]) -> None:
 
 
 def _brief(value: Any) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value
+    return "" if value is None else brief(value)
 
 
 def _sentence(source: ExportSource) -> str:
@@ -383,7 +312,3 @@ def _sentence(source: ExportSource) -> str:
     measured += f" ({label})" if measured and label else ""
     origin = source.origin.get("run_id") or source.origin.get("folder") or " ".join(source.origin.get("overrides", []))
     return f"Exported from {origin or 'the default configuration'}{measured}."
-
-
-def _group(override: str) -> str:
-    return override.partition("=")[0].partition(".")[0]

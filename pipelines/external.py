@@ -14,13 +14,13 @@ answer is of anything that was said: `lcm evaluate system=external` would have n
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from eval.external.check import Checked, checked
+from eval.external.check import checked
 from eval.external.ranking import External
 from eval.table import Column
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import RUNS_COMMAND, consented
-from pipelines.config.overrides import quoted
+from pipelines.config.overrides import group_of, quoted
 from pipelines.evaluate import UNTOLD
 from pipelines.views.output import output
 from pipelines.views.progress import working
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     """`lcm external check PROGRAM ARGUMENT ... [KEY=VALUE ...]`."""
     if arguments[0] != "check":
         raise LcmError(f"`lcm external` is followed by check, got {arguments[0]!r}")
-    settings = [one for one in arguments[1:] if _group(one) in _SETTINGS]
+    settings = [one for one in arguments[1:] if "=" in one and group_of(one) in _SETTINGS]
     if words := [one for one in arguments[1:] if one not in settings]:
         settings.append(f"{RUNS_COMMAND}={quoted(words)}")
     with consented(settings) as overrides:
@@ -43,17 +43,8 @@ def main(arguments: Sequence[str]) -> int:
     if output().is_json:
         tell_json(asdict(found))
     else:
-        _show(found)
+        rows = ((one.what, one.told, one.took_ms) for one in found.lines)
+        show_table(("call", "what came", Column("ms", "number", 0)), rows)
+        for fault in found.faults:
+            say(f"fault: {fault}")
     return UNTOLD if found.faults else 0
-
-
-def _group(argument: str) -> str:
-    key, equals, _ = argument.lstrip("+~").partition("=")
-    return key.partition(".")[0] if equals else ""
-
-
-def _show(found: Checked) -> None:
-    rows = ((one.what, one.told, one.took_ms) for one in found.lines)
-    show_table(("call", "what came", Column("ms", "number", 0)), rows)
-    for fault in found.faults:
-        say(f"fault: {fault}")

@@ -13,7 +13,8 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,19 +28,10 @@ from lcm.given import read_whole
 from lcm.plugins.settings.environment import settings
 from lcm.plugins.settings.tables import ABSENT, TABLES, VERSIONS, Table, at, misfit, named_table
 from lcm.plugins.settings.translation import ImportedSettings, differences, read
-from pipelines.config import conf_folder
+from pipelines.config import conf_folder, presets
 from pipelines.config.arguments import told_apart
-from pipelines.config.presets import (
-    PROVENANCE,
-    RECALL,
-    check_name,
-    composed_of,
-    hash_of,
-    override,
-    plugin_default,
-    searched,
-    with_references,
-)
+from pipelines.config.conf_folder import nodes
+from pipelines.config.presets import PROVENANCE, RECALL
 from pipelines.config.trust import check_settable, today
 from pipelines.export import YAML, ExportSource, export
 from pipelines.views.terminal import kept, say
@@ -86,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
             say(f"Needs a key: set the environment variable {variable}")
     if own.get("to"):
         to = Path(own["to"])
-        check_name(name, conf_folder.groups())
+        presets.check_name(name, conf_folder.groups())
         export(ExportSource(found.config, found.origin), to, name, (YAML,))
         kept(to / "system" / f"{name}.yaml", verb="Imported")
     if found.searching:
@@ -98,11 +90,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> ImportedPreset:
-    """Read a plugin's files.
-
-    Raises:
-        LcmError: if one of them is not valid, or nothing tells whose they are.
-    """
+    """Read a plugin's files."""
     documents = [_document(path) for path in files if path.suffix != ".env"]
     if len(documents) > 1:
         raise LcmError(f"{files[0]} and {files[1]} are two configurations: name one")
@@ -115,7 +103,7 @@ def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> Importe
         found = read(table, document, by_variable)
     except (LcmError, ValueError) as error:
         raise LcmError(f"{', '.join(map(str, files))}: {error}") from error
-    config, overrides = plugin_default(table, found)
+    config, overrides = presets.plugin_default(table, found)
     searching = _changed(found, [f"{RECALL}={table.name}"], config, RECALL) if RECALL in config else ()
     config.pop(RECALL, None)
     resolved = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
@@ -130,11 +118,7 @@ def imported_plugin(files: Sequence[Path], plugin: str | None = None) -> Importe
 
 
 def imported_preset(path: Path) -> ImportedPreset:
-    """Compose an exported preset again.
-
-    Raises:
-        LcmError: if its choices are not there.
-    """
+    """Compose an exported preset again."""
     if not path.exists():
         raise LcmError(f"{path}: no such file; name the folder of a preset, or a plugin's JSON file")
     folder = path if path.is_dir() else path.parent.parent if path.parent.name == "system" else path.parent
@@ -148,31 +132,25 @@ def imported_preset(path: Path) -> ImportedPreset:
     was = json.loads(_text(folder / PROVENANCE)) if (folder / PROVENANCE).is_file() else None
     beside = was["overrides_beside"] if was is not None and choice.startswith("experiment=") else []
     check_settable([str(one).partition("=")[0] for one in beside], f"{folder / PROVENANCE}: overrides_beside")
-    config = today(composed_of(folder, choice, *beside))
+    config = today(presets.composed_of(folder, choice, *beside))
     told = {}
-    if was is not None and (now := hash_of(config)) not in (was["config_hash"], _hash_today(folder)):
-        told[choice] = (
-            f"its configuration was {was['config_hash']} when it was exported and is {now} now: choices have changed"
-        )
-    overrides = (searched(folder), choice, *beside)
+    if was is not None and (now := presets.hash_of(config)) != was["config_hash"]:
+        exported = Run(folder).config
+        if (
+            not exported or presets.hash_of(today(exported)) != now
+        ):  # components may have another name than they had then
+            before = f"its configuration was {was['config_hash']} when it was exported"
+            told[choice] = f"{before} and is {now} now: choices have changed"
+    overrides = (presets.searched(folder), choice, *beside)
     return ImportedPreset(config, overrides, {"kind": "preset", "folder": str(folder)}, told)
-
-
-def _hash_today(folder: Path) -> str | None:
-    """The hash of what was exported, where components have another name than they had then."""
-    config = Run(folder).config
-    return hash_of(today(config)) if config else None
 
 
 def _untold(path: Path) -> int:
     """How many keys a plugin's file, which lies where it was exported to, does not tell of; 0 of any other file."""
     beside = path.parent / PROVENANCE
-    if not beside.is_file():
-        return 0
-    try:
-        return len(json.loads(_text(beside))["targets"][path.stem]["not_expressible"])
-    except (ValueError, KeyError, TypeError):  # that file is not what is read here
-        return 0
+    with suppress(ValueError, KeyError, TypeError):  # of a file that is not what is read here
+        return len(json.loads(_text(beside))["targets"][path.stem]["not_expressible"]) if beside.is_file() else 0
+    return 0
 
 
 def _is_preset(path: Path) -> bool:
@@ -183,20 +161,20 @@ def _changed(
     found: ImportedSettings, overrides: Sequence[str], config: Mapping[str, Any], pipeline: str = conf_folder.EVALUATE
 ) -> list[str]:
     """The values that differ from what the choices hold, as overrides for a pipeline."""
-    default = with_references(overrides, pipeline)
+    default = presets.with_references(overrides, pipeline)
     changed = []
     for key in found.values:
         value = at(config, key)
         is_meant = value is not ABSENT and (key.partition(".")[0] == RECALL) == (pipeline == RECALL)
         if is_meant and list(differences(key, value, at(default, key))):
-            changed.append(override(key, value))
+            changed.append(presets.override(key, value))
     return changed
 
 
 def _whose(document: Any, path: Path, plugin: str | None) -> tuple[Table, Mapping[str, Any]]:
     """Which plugin's configuration it is; of a host's file, the part that is the plugin's."""
     named = None if plugin is None else named_table(plugin)
-    plugin = None if named is None else named.name
+    name = None if named is None else named.name
     if not isinstance(document, Mapping):
         raise LcmError(f"{path} must hold an object, got {type(document).__name__}")
     if isinstance(plugins := document.get("plugins"), Mapping):
@@ -204,29 +182,23 @@ def _whose(document: Any, path: Path, plugin: str | None) -> tuple[Table, Mappin
         for table in TABLES.values():
             entry = at(plugins, f"entries.{table.plugin}.config")
             entry = at(plugins, f"configs.{table.plugin}") if entry is ABSENT else entry
-            if entry is not ABSENT and plugin in (None, table.name):
+            if entry is not ABSENT and name in (None, table.name):
                 held[table.name] = entry
         if len(held) != 1:
             raise LcmError(
                 f"{path} holds configurations of {', '.join(held) or 'no plugin known here'}: say plugin=NAME"
             )
-        name = next(iter(held))
-        return named or _version_of(name, held[name]), held[name]
-    if plugin is None:
-        plugin = next((name for name in TABLES if path.stem.replace("-", "_").startswith(name)), None)
-    if plugin is None:
-        shared = {name: len(document.keys() & table.schema()["properties"].keys()) for name, table in TABLES.items()}
-        best = max(shared.values())
-        if best == 0 or list(shared.values()).count(best) > 1:
+        ((name, document),) = held.items()
+    elif name is None:
+        name = next((one for one in TABLES if path.stem.replace("-", "_").startswith(one)), None)
+    if name is None:
+        shared = {one: len(document.keys() & table.schema()["properties"].keys()) for one, table in TABLES.items()}
+        best = [one for one, n in shared.items() if n and n == max(shared.values())]
+        if len(best) != 1:
             raise LcmError(f"{path}: nothing tells whose configuration it is: say plugin={' or '.join(TABLES)}")
-        plugin = max(shared, key=lambda name: shared[name])
-    return named or _version_of(plugin, document), document
-
-
-def _version_of(plugin: str, document: Any) -> Table:
-    """The first version whose manifest takes a configuration; the first of all where none does."""
-    known = VERSIONS[plugin].values()
-    return next((table for table in known if misfit(document, table.schema()) is None), TABLES[plugin])
+        name = best[0]
+    taking = (table for table in VERSIONS[name].values() if misfit(document, table.schema()) is None)
+    return named or next(taking, TABLES[name]), document  # the first version of all where no manifest takes it
 
 
 def _document(path: Path) -> Any:
@@ -234,19 +206,10 @@ def _document(path: Path) -> Any:
         document = json.loads(_text(path))
     except (ValueError, RecursionError) as error:
         raise LcmError(f"{path} is no JSON: {error}") from error
-    for key, value in _numbers("", document):
-        if not math.isfinite(value):
+    for key, value in nodes(document):  # Python's reader takes `NaN`, which JSON does not have, and 1e999 for infinity
+        if isinstance(value, float) and not math.isfinite(value):
             raise LcmError(f"{path}: {key or 'the document'} must be a finite number, got {json.dumps(value)}")
     return document
-
-
-def _numbers(key: str, node: Any) -> Iterator[tuple[str, float]]:
-    """Every fraction of a document: Python's reader takes `NaN`, which JSON does not have, and 1e999 for infinity."""
-    if isinstance(node, float):
-        yield key, node
-    elif isinstance(node, (dict, list)):
-        for name, child in node.items() if isinstance(node, dict) else enumerate(node):
-            yield from _numbers(f"{key}.{name}" if key else str(name), child)
 
 
 def _text(path: Path) -> str:

@@ -19,7 +19,7 @@ format=package.module.Class names a reader of your own; say trust=[package] with
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,26 +33,19 @@ from lcm.faults import is_of_machine
 from lcm.memory.session import MessagePreparer
 from lcm.records.conversation import ROLES, Transcript
 from lcm.store.store import Store
+from lcm.transcript import reading as formats
 from lcm.transcript.branches import is_branch
 from lcm.transcript.folders import is_passed_over, recorded_files
 from lcm.transcript.message_tokens import Usage
 from lcm.transcript.parquet import write_parquet
 from lcm.transcript.parts import tool_calls
 from lcm.transcript.reader import TranscriptReader
-from lcm.transcript.reading import (
-    READERS,
-    Copies,
-    CopiesRule,
-    Holders,
-    in_few_lines,
-    nothing_in,
-    read_pieces,
-    reader_of,
-    without_formats,
-)
+from lcm.transcript.reading import READERS, Copies, CopiesRule, Holders
 from lcm.transcript.recorded_file import RecordedFile
 from pipelines.config import building, command_line
+from pipelines.config.arguments import CommandArguments
 from pipelines.config.command_line import Command
+from pipelines.config.overrides import group_of
 from pipelines.config.trust import component
 from pipelines.views.progress import progress
 from pipelines.views.terminal import kept, say, show, warn, warn_in_part
@@ -81,12 +74,6 @@ class _Counts:
     usage: Usage = field(default_factory=Usage)
     """Of the messages whose session recorded their tokens."""
 
-    def add(self, piece: Transcript, preparer: MessagePreparer) -> None:
-        self.usage = self.usage.plus(preparer.usage(piece.messages, piece.events, self.roles.total()))
-        self.roles.update(message.role for message in piece.messages)
-        self.tool_calls += sum(map(tool_calls, piece.messages))
-        self.events += len(piece.events)
-
 
 @dataclass(slots=True)
 class _FileReport:
@@ -104,24 +91,27 @@ class _FileReport:
     is_passed_over: bool = False
     """It was refused, and is nothing to miss."""
 
-    def counted(
-        self, pieces: Iterator[Transcript], preparer: MessagePreparer, step: Callable[[], None]
-    ) -> Iterator[Transcript]:
-        """The pieces, counted as they pass."""
-        for piece in pieces:
-            self.conversations.setdefault(piece.conversation_id, _Counts()).add(piece, preparer)
-            step()
-            yield piece
-        self.is_read = True
-        if not self.conversations:
-            self.refused = nothing_in(self.file.path)
-
     def leave_out(self, conversation_id: str, reason: str) -> None:
         """Count nothing of a conversation that was read; a file of which nothing else was is refused."""
         del self.conversations[conversation_id]
         self.left_out.append(reason)
         if not self.conversations:
             self.refused = self.left_out.pop()
+
+    def numbers(self, *, has_new: bool) -> dict[str, int]:
+        """How much of everything it holds."""
+        told = self.conversations.values()
+        roles = sum((one.roles for one in told), Counter[str]())
+        found: dict[str, int] = {
+            "conversations": len(told),
+            "messages": roles.total(),
+            **{role: roles[role] for role in ROLES},
+            "tool calls": sum(one.tool_calls for one in told),
+            "events": sum(one.events for one in told),
+            "copies": self.file.copies,
+            "put aside": len(self.file.quarantine),
+        }
+        return {**found, "new": self.new} if has_new else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +127,23 @@ class _Reading:
     def pieces(self, one: _FileReport, step: Callable[[], None]) -> Iterator[Transcript]:
         """What a file holds, counted in its report; nothing where no reader takes it."""
         try:
-            reader = reader_of(one.file, self.format, self.readers)
+            reader = formats.reader_of(one.file, self.format, self.readers)
         except TranscriptError as error:
             one.refused = str(error)
             return
         one.format = reader.name
-        yield from one.counted(read_pieces(one.file, reader, copies=self.copies), self.preparer, step)
+        for piece in formats.read_pieces(one.file, reader, copies=self.copies):
+            counts = one.conversations.setdefault(piece.conversation_id, _Counts())
+            used = self.preparer.usage(piece.messages, piece.events, counts.roles.total())
+            counts.usage = counts.usage.plus(used)
+            counts.roles.update(message.role for message in piece.messages)
+            counts.tool_calls += sum(map(tool_calls, piece.messages))
+            counts.events += len(piece.events)
+            step()
+            yield piece
+        one.is_read = True
+        if not one.conversations:
+            one.refused = formats.nothing_in(one.file.path)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -161,22 +162,25 @@ def main(arguments: Sequence[str]) -> int:
     rules, tokens = building.build(config, "session"), building.build(config, "token_estimator")
     preparer = MessagePreparer(rules, tokens, building.build(config, "assembly").rendered)
     reading = _Reading(name, readers, copies, preparer)
-    is_new = not into.exists()
-    earlier = _listed(listing) if into.exists() and into.suffix != ".parquet" else []
+    is_new, is_store, earlier = not into.exists(), into.suffix != ".parquet", list[dict[str, Any]]()
+    if is_store and not is_new and listing.exists():
+        earlier = [entry for _, entry in RecordedFile(listing, strict=True).values()]
     with progress() as show:
-        if into.suffix == ".parquet":
-            taken = _to_parquet(files, reading, into, show)
-        else:
-            taken = _to_store(files, reading, into, show)
+        taken = (_to_store if is_store else _to_parquet)(files, reading, into, show)
     for one in taken:
         one.is_passed_over = one.refused is not None and is_passed_over(one.file, paths)
-    _show(taken, has_new=into.suffix != ".parquet")
-    _tell_usage([told.usage for one in taken if one.refused is None for told in one.conversations.values()])
+    read = [one for one in taken if one.refused is None]
+    if read:
+        _show(read, has_new=is_store)
+    _tell_usage([told.usage for one in read for told in one.conversations.values()])
     _list([one for one in taken if one.is_read and not one.is_passed_over], earlier, listing)
-    doubts = in_few_lines([doubt for one in taken if one.is_read for doubt in one.file.doubts])
-    warn_in_part("doubtful", doubts)
+    warn_in_part("doubtful", formats.in_few_lines([doubt for one in taken if one.is_read for doubt in one.file.doubts]))
     warn_in_part("left out", [reason for one in taken for reason in one.left_out])
-    _tell_refused(taken)
+    passed_over = [one.refused for one in taken if one.refused and one.is_passed_over]
+    warn_in_part("passed over", list(map(formats.without_formats, passed_over)))
+    for one in taken:
+        if one.refused and not one.is_passed_over:
+            warn(f"not taken in: {one.refused}")
     if all(one.refused for one in taken):
         if is_new:
             for path in written:
@@ -191,10 +195,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _settings(command: Command) -> tuple[Path, str, bool, Copies | None]:
     """The command's own; what is left belongs to the components."""
-    defaults = {"format": "auto", "strict": "false", "copies": "once"}
-    into, name, strict, copies = ({**defaults, **command.own}.get(key, "") for key in _OURS)
+    own = {"into": "", "format": "auto", "copies": "once", **command.own}
+    into, name, copies = (own[key] for key in ("into", "format", "copies"))
     for override in command.overrides:
-        if override.lstrip("+~").partition("=")[0].partition(".")[0] not in _GROUPS:
+        if group_of(override) not in _GROUPS:
             key = override.partition("=")[0]
             raise LcmError(f"no such key: {key!r}; choose from: {', '.join((*_OURS, *_GROUPS))}")
     if not into:
@@ -203,11 +207,10 @@ def _settings(command: Command) -> tuple[Path, str, bool, Copies | None]:
         raise LcmError(f"into must end in one of {', '.join(_ENDINGS)}, got {into!r}")
     if Path(into).suffix == ".parquet" and Path(into).exists():
         raise LcmError(f"into={into} exists, and a Parquet file cannot grow: name another, or remove it first")
-    if strict not in ("true", "false"):
-        raise LcmError(f"strict must be true or false, got {strict!r}")
+    is_strict = CommandArguments((), dict(command.own), ()).flag("strict")
     if copies not in get_args(CopiesRule):
         raise LcmError(f"copies must be one of {', '.join(get_args(CopiesRule))}, got {copies!r}")
-    return Path(into), name, strict == "true", Copies() if copies == "once" else None
+    return Path(into), name, is_strict, Copies() if copies == "once" else None
 
 
 def _readers(name: str) -> tuple[str, Sequence[TranscriptReader]]:
@@ -242,17 +245,12 @@ def _to_store(files: Sequence[RecordedFile], reading: _Reading, into: Path, show
                 if is_of_machine(error):
                     raise
                 one.refused = str(error) if str(one.file.path) in str(error) else f"{one.file.path}: {error}"
-            else:
-                _note_changed(one, changed, holders)
+                continue
+            path = one.file.path
+            first = {name: holders.is_first(name, path) for name in one.conversations}
+            for name, reason in changed.items():  # it is stored with other words, of another file or of this one before
+                one.leave_out(name, f"{path}: {reason}" if first[name] else holders.second(name, path))
     return taken
-
-
-def _note_changed(one: _FileReport, changed: Mapping[str, str], holders: Holders) -> None:
-    """Leave out of a file's report what is stored with other words, of another file or of this one before."""
-    path = one.file.path
-    first = {name: holders.is_first(name, path) for name in one.conversations}
-    for name, reason in changed.items():
-        one.leave_out(name, f"{path}: {reason}" if first[name] else holders.second(name, path))
 
 
 def _prepared(pieces: Iterable[Transcript], preparer: MessagePreparer) -> Iterator[Transcript]:
@@ -291,45 +289,22 @@ def _each(files: Sequence[RecordedFile], show: Progress) -> Iterator[tuple[_File
     show("reading, MiB", total, total)
 
 
-def _show(taken: Sequence[_FileReport], *, has_new: bool) -> None:
+def _show(rows: Sequence[_FileReport], *, has_new: bool) -> None:
     """What went in."""
-    rows = [one for one in taken if one.refused is None]
-    if not rows:
-        return
     folder = Path(os.path.commonpath([one.file.path.absolute().parent for one in rows]))
-    columns: dict[str, Callable[[_FileReport], int]] = {
-        "conversations": lambda one: len(one.conversations),
-        "messages": lambda one: sum(told.roles.total() for told in one.conversations.values()),
-        **{
-            role: lambda one, role=role: sum(told.roles[role] for told in one.conversations.values())  # type: ignore[misc]
-            for role in ROLES
-        },
-        "tool calls": lambda one: sum(told.tool_calls for told in one.conversations.values()),
-        "events": lambda one: sum(told.events for told in one.conversations.values()),
-        "copies": lambda one: one.file.copies,
-        "put aside": lambda one: len(one.file.quarantine),
-    } | ({"new": lambda one: one.new} if has_new else {})
-    if not any(one.file.copies for one in rows):
-        del columns["copies"]
+    numbers = [one.numbers(has_new=has_new) for one in rows]
+    titles = [title for title in numbers[0] if title != "copies" or any(row[title] for row in numbers)]
+    names = [well_formed(str(one.file.path.absolute().relative_to(folder))) for one in rows]
     told: list[Row] = [
-        (
-            well_formed(str(one.file.path.absolute().relative_to(folder))),
-            one.format,
-            *(count(one) for count in columns.values()),
-        )
-        for one in rows
+        (name, one.format, *(row[title] for title in titles))
+        for name, one, row in zip(names, rows, numbers, strict=True)
     ]
     if len(rows) > 1:
-        told.append((f"{len(rows)} files", "", *(sum(map(count, rows)) for count in columns.values())))
-    show(
-        Table(
-            (Column("file", "label"), Column("format", "label"), *(Column(title, "number") for title in columns)),
-            told,
-            f"below {folder}:" if len(rows) > 1 else "",
-            lacks=(ROLES, (*ROLES, "events", "conversations")),
-            lines=(len(rows),),
-        )
-    )
+        told.append((f"{len(rows)} files", "", *(sum(row[title] for row in numbers) for title in titles)))
+    columns = (Column("format", "label"), *(Column(title, "number") for title in titles))
+    caption = f"below {folder}:" if len(rows) > 1 else ""
+    lacks = (ROLES, (*ROLES, "events", "conversations"))
+    show(Table((Column("file", "label"), *columns), told, caption, lacks=lacks, lines=(len(rows),)))
     left = [
         told.roles.total()
         for one in rows
@@ -348,15 +323,6 @@ def _tell_usage(usages: Sequence[Usage]) -> None:
         say(f"output tokens as recorded, of {messages:,} of the messages: {both}")
 
 
-def _listed(listing: Path) -> list[dict[str, Any]]:
-    """What earlier runs put aside.
-
-    Raises:
-        TranscriptError: if the listing cannot be read.
-    """
-    return [entry for _, entry in RecordedFile(listing, strict=True).values()] if listing.exists() else []
-
-
 def _list(read: Sequence[_FileReport], earlier: Sequence[dict[str, Any]], listing: Path) -> None:
     """Tell what was put aside, and list it in place of what was put aside of the same files before."""
     aside = [line for one in read for line in one.file.quarantine]
@@ -371,10 +337,3 @@ def _list(read: Sequence[_FileReport], earlier: Sequence[dict[str, Any]], listin
         listing.unlink(missing_ok=True)
     if aside:
         warn(f"{len(aside)} put aside in all: {listing}")
-
-
-def _tell_refused(taken: Sequence[_FileReport]) -> None:
-    refused = [(one.refused, one.is_passed_over) for one in taken if one.refused is not None]
-    warn_in_part("passed over", [without_formats(reason) for reason, is_over in refused if is_over])
-    for reason in (reason for reason, is_over in refused if not is_over):
-        warn(f"not taken in: {reason}")

@@ -22,37 +22,25 @@ judgements=FOLDER/qrels.trec) and questions.jsonl (for dataset=own). Where peopl
 the report gives a prediction-powered interval: people's own, narrower by as much as the model deserves."""
 
 import shlex
-import sys
-import webbrowser
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from eval.dataset.collection import document_ids, read_trec_qrels
-from eval.judging.judgements import (
-    GRADES,
-    Estimate,
-    Judgement,
-    JudgementFile,
-    PoweredMean,
-    agreements,
-    estimated,
-    qrels_of,
-)
+from eval.judging import judgements
+from eval.judging.judgements import GRADES, Judgement, JudgementFile, PoweredMean
 from eval.judging.session import JudgingSession, ModelJudge
 from eval.measures.measure import RunReading
 from eval.measures.names import SYSTEM_ARM, is_share
 from eval.table import Column
-from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config import building, composition
 from pipelines.config.arguments import CommandArguments, told_apart
 from pipelines.config.overrides import quoted
 from pipelines.config.presets import repeated_dataset
-from pipelines.steps.judged_pool import DEPTH, JudgedPool
+from pipelines.steps.judged_pool import DEPTH, JudgedPool, now_text, serve
 from pipelines.steps.runs import config_of
 from pipelines.views.progress import progress
-from pipelines.views.terminal import kept, say, say_where, show_table, warn
+from pipelines.views.terminal import kept, say, show_table, warn
 
 _OURS = ("into", "depth", "arms", "judge", "from", "report", "queries", "measure", "port", "open")
 _CONFIDENCE = 0.95
@@ -64,11 +52,16 @@ should be."""
 def main(arguments: Sequence[str]) -> int:
     """`lcm judge RUN ... into=FOLDER [KEY=VALUE ...]`."""
     command = told_apart(arguments, _OURS)
-    if foreign := [one for one in command.overrides if not one.startswith("language_model")]:
-        raise LcmError(
-            f"no such key: {foreign[0].partition('=')[0]!r}; choose from: {', '.join(_OURS)}, language_model"
-        )
-    judging = _judging(command)
+    if foreign := next((one for one in command.overrides if not one.startswith("language_model")), None):
+        raise LcmError(f"no such key: {foreign.partition('=')[0]!r}; choose from: {', '.join(_OURS)}, language_model")
+    if "into" not in command.settings:
+        raise LcmError("into=FOLDER is missing: the folder that is to hold the judgements")
+    if not command.words:
+        raise LcmError("name the runs whose rankings are to be judged: folders that `lcm evaluate` wrote")
+    into = Path(command.settings["into"]).expanduser()
+    arms = command.settings.get("arms", SYSTEM_ARM).strip("[]").split(",")
+    depth, queries = command.number("depth") or DEPTH, command.number("queries")
+    judging = JudgedPool.of([Path(word) for word in command.words], lambda _: into, arms, depth, queries)
     if command.overrides:
         _by_model(judging, command)
     elif "from" in command.settings:
@@ -80,38 +73,15 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _judging(command: CommandArguments) -> JudgedPool:
-    if "into" not in command.settings:
-        raise LcmError("into=FOLDER is missing: the folder that is to hold the judgements")
-    if not command.words:
-        raise LcmError("name the runs whose rankings are to be judged: folders that `lcm evaluate` wrote")
-    into = Path(command.settings["into"]).expanduser()
-    return JudgedPool.of(
-        [Path(word) for word in command.words],
-        lambda _: into,
-        command.settings.get("arms", SYSTEM_ARM).strip("[]").split(","),
-        command.number("depth") or DEPTH,
-        command.number("queries"),
-    )
-
-
 def _on_a_page(judging: JudgedPool, command: CommandArguments) -> None:
     from eval.judging.page import JudgingPage
 
     judge = command.settings.get("judge", "me")
     _require_kind(judging.file, judge, "human")
-    session = JudgingSession(judging.pool, judging.dataset, judging.file, judge, _now)
-    port = command.number("port") or 0
-    try:
-        page = JudgingPage(session, port)
-    except (OSError, OverflowError) as error:
-        raise LcmError(f"port={port} cannot be had ({error}): leave it out, or name another") from error
+    session = JudgingSession(judging.pool, judging.dataset, judging.file, judge, now_text)
     state = session.state()
     done = f"{state['done']} of {state['total']} messages are judged by {judge}"
-    say_where(f"{done}; judge here, Ctrl-C ends: {page.address}")
-    if command.settings.get("open", "true") != "false" and sys.stdout.isatty():
-        webbrowser.open(page.address)
-    page.serve()
+    serve(command, lambda port: JudgingPage(session, port), lambda at: f"{done}; judge here, Ctrl-C ends: {at}")
 
 
 def _by_model(judging: JudgedPool, command: CommandArguments) -> None:
@@ -122,10 +92,9 @@ def _by_model(judging: JudgedPool, command: CommandArguments) -> None:
     _require_kind(judging.file, judge, "model")
     waiting = len(judging.pool) - len([1 for pair in judging.pool.iter_rows() if pair in judging.file.of(judge)])
     without = 0
+    grades = ModelJudge(model, judge).judged(judging.pool, judging.dataset, judging.file, now_text)
     with progress() as show:
-        for done, has_grade in enumerate(
-            ModelJudge(model, judge).judged(judging.pool, judging.dataset, judging.file, _now), 1
-        ):
+        for done, has_grade in enumerate(grades, 1):
             show("judging", done, waiting)
             without += not has_grade
     if without:
@@ -142,14 +111,10 @@ def _from_file(judging: JudgedPool, path: Path, named: str | None) -> None:
     ours = [row for row in rows if row[0] in workspace and (workspace[row[0]], row[1]) in known]
     if not ours:
         raise LcmError(f"{path} judges no message of this dataset for any query of it")
-    if len(ours) < len(rows):
-        warn(
-            f"{len(rows) - len(ours)} of {len(rows)} judgements in {path} are of queries or messages that are not there"
-        )
-    said = judging.file.of(judge)
-    new = [
-        Judgement(query, document, max(grade, 0), judge, "file", "judged", _now()) for query, document, grade in ours
-    ]
+    if others := len(rows) - len(ours):
+        warn(f"{others} of {len(rows)} judgements in {path} are of queries or messages that are not there")
+    said, now = judging.file.of(judge), now_text()
+    new = [Judgement(query, document, max(grade, 0), judge, "file", "judged", now) for query, document, grade in ours]
     judging.file.add(one for one in new if one.pair not in said or said[one.pair].relevance != one.relevance)
 
 
@@ -160,21 +125,19 @@ def _require_kind(file: JudgementFile, judge: str, kind: str) -> None:
 
 def _report(judging: JudgedPool, measure: str) -> None:
     file, pool = judging.file, judging.pool
-    judged = qrels_of(file)
+    judged = judgements.qrels_of(file)
     held = len(pool.join(judged, on=["query_id", "document_id"], how="semi"))
     say(f"{held} of {len(pool)} pooled messages of {pool['query_id'].n_unique()} queries are judged")
     rows = []
     for judge, kind in file.judges().items():
         said = list(file.of(judge).values())
-        least = {
-            name: sum(one.relevance == grade for one in said) for name, grade in GRADES.items() if name != "relevant"
-        }
         relevant = sum((one.relevance or 0) >= GRADES["relevant"] for one in said)
-        rows.append((judge, kind, relevant, *least.values(), sum(one.state == "skipped" for one in said)))
+        others = [sum(one.relevance == n for one in said) for name, n in GRADES.items() if name != "relevant"]
+        rows.append((judge, kind, relevant, *others, sum(one.state == "skipped" for one in said)))
     if rows:
         numbers = (Column(name, "number") for name in ("relevant", "partly", "not", "skipped"))
         show_table(("judge", "kind", *numbers), rows)
-    both = [(" and ".join(one.judges), one.n, one.equal, one.kappa) for one in agreements(file)]
+    both = [(" and ".join(one.judges), one.n, one.equal, one.kappa) for one in judgements.agreements(file)]
     if both:
         show_table(("judges", *(Column(name, "number") for name in ("n", "equal", "Cohen's kappa"))), both)
     _show_estimates(judging, measure)
@@ -198,8 +161,11 @@ def _show_estimates(judging: JudgedPool, measure: str) -> None:
             if ranked.is_empty():
                 continue
             reading = RunReading(arm, ranked, run.documents, judging.dataset)
-            found = estimated(measure, reading, messages, judging.pool, list(judging.file), _CONFIDENCE)
-            rows.append((f"{run.name} {arm}", *_cells(found, is_share(measure))))
+            found = judgements.estimated(measure, reading, messages, judging.pool, list(judging.file), _CONFIDENCE)
+            model = "-" if found.model is None else f"{found.model:.3f}"
+            weight = "-" if found.both is None else f"{found.both.weight:.2f}"
+            people, both = (_cell(one, is_share(measure)) for one in (found.people, found.both))
+            rows.append((f"{run.name} {arm}", people, model, both, weight))
             fewest = min([fewest, *(one.n for one in (found.people, found.both) if one is not None)])
     if any(cell != "-" for row in rows for cell in row[1:]):
         say(f"{measure} over the queries whose whole pool is judged [95% interval]")
@@ -214,16 +180,6 @@ def _show_estimates(judging: JudgedPool, measure: str) -> None:
             say(f"note: people judged {fewest} queries whole; below {_ENOUGH} these intervals are too narrow")
 
 
-def _cells(found: Estimate, is_share: bool) -> tuple[str, ...]:
-    both = found.both
-    return (
-        _cell(found.people, is_share),
-        "-" if found.model is None else f"{found.model:.3f}",
-        _cell(both, is_share),
-        "-" if both is None else f"{both.weight:.2f}",
-    )
-
-
 def _cell(mean: PoweredMean | None, is_share: bool) -> str:
     """A mean with its interval, which of a share lies in [0, 1]; `[-]` where too few queries were judged for one."""
     if mean is None:
@@ -232,7 +188,3 @@ def _cell(mean: PoweredMean | None, is_share: bool) -> str:
     interval = "-" if mean.n < _FEWEST else f"{low:.3f} {high:.3f}"
     others = f"+{mean.others}" if mean.others else ""
     return f"{mean.value:.3f} [{interval}] n={mean.n}{others}"
-
-
-def _now() -> str:
-    return format_instant(datetime.now(UTC))

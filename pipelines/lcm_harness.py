@@ -54,10 +54,9 @@ def collision() -> str | None:
     found = {package: _folder(package) for package in PACKAGES}
     foreign = next((package for package, folder in found.items() if not _is_ours(package, folder)), None)
     if foreign is None:
-        parents = {folder.parent for folder in found.values() if folder is not None}
-        return (
-            None if len(parents) == 1 else f"parts of {DISTRIBUTION} lie in {_listed(parents)}: leave one on PYTHONPATH"
-        )
+        parents = sorted({str(folder.parent) for folder in found.values() if folder is not None})
+        told = f"parts of {DISTRIBUTION} lie in {' and '.join(parents)}: leave one on PYTHONPATH"
+        return told if len(parents) > 1 else None
     owners = sorted(set(packages_distributions().get(foreign, [])) - {DISTRIBUTION})
     whose = f" of the distribution {', '.join(owners)}" if owners else ""
     return (
@@ -78,7 +77,3 @@ def _is_ours(package: str, folder: Path | None) -> bool:
         return False
     first = folder / "__init__.py"
     return first.is_file() and (not first.stat().st_size or DISTRIBUTION in first.read_text("utf-8", "replace"))
-
-
-def _listed(folders: set[Path]) -> str:
-    return " and ".join(sorted(map(str, folders)))

@@ -64,9 +64,7 @@ def _write(board: Leaderboard, to: Path) -> None:
 
 def _telling(folders: Sequence[Path]) -> str:
     """The most telling measure that all have; where there is none, that the first has."""
-    measured = [
-        {name for name, one in read_summary(folder).get("measures", {}).items() if one["value"] is not None}
-        for folder in folders
-    ]
+    told = (read_summary(folder).get("measures", {}) for folder in folders)
+    measured = [{name for name, one in measures.items() if one["value"] is not None} for measures in told]
     shared = set.intersection(*measured) or measured[0]
     return next((name for name in HEADLINE if name in shared), min(shared, default=HEADLINE[0]))

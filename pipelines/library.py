@@ -33,10 +33,20 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
-    """A sweep that was made: its points, each a run."""
+class _Made:
+    """What a command made, in its folder."""
 
     folder: Path
+
+    @property
+    def page(self) -> Path:
+        """The page of it."""
+        return self.folder / PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep(_Made):
+    """A sweep that was made: its points, each a run."""
 
     @property
     def table(self) -> pl.DataFrame:
@@ -57,22 +67,13 @@ class Sweep:
     @property
     def best(self) -> Run:
         """The run of the highest of the points that are significantly better than the default; where none is, of the
-        highest of all: `told` says which it is.
-
-        Raises:
-            LcmError: if the points are not measured alike, so that none is best.
-        """
+        highest of all: `told` says which it is."""
         return Run.open(point_of(self.folder, self._best["folder"]))
 
     @property
     def told(self) -> str:
         """What the best point is worth, in a sentence."""
         return str(self._best["told"])
-
-    @property
-    def page(self) -> Path:
-        """The page of the sweep."""
-        return self.folder / PAGE
 
     @property
     def _best(self) -> Mapping[str, Any]:
@@ -88,20 +89,13 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(_Made):
     """Sides that were held against the first of them."""
-
-    folder: Path
 
     @property
     def table(self) -> pl.DataFrame:
         """A row for each side and measure: difference from the first side, interval, p after Holm."""
         return read_table(self.folder / ROWS)
-
-    @property
-    def page(self) -> Path:
-        """The page of the comparison."""
-        return self.folder / PAGE
 
     def _repr_html_(self) -> str:
         found = read_comparison(self.folder)

@@ -22,29 +22,21 @@ def main(arguments: Sequence[str]) -> int:
     command = told_apart(arguments)
     folders = [Path(word) for word in command.words]
     if not folders:
-        folders = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
-        folders = [
-            folder for folder in folders if folder_kind(folder.parent) not in ("comparison", "regression", "transfer")
-        ]  # its sides are in it
+        of_sides = ("comparison", "regression", "transfer")  # which hold their own
+        found = sorted(path.parent for path in Path("runs").rglob(SUMMARY))
+        folders = [folder for folder in found if folder_kind(folder.parent) not in of_sides]
     if not folders:
         raise LcmError("no run folder under runs/: name one, or run `lcm evaluate` first")
     for folder in folders:
         read_summary(folder)  # what is no run is told before anything is logged
     tracking = building.build(composition.composed(command.overrides), "tracking")
-    for folder in dict.fromkeys(one for named in folders for one in (named, *_below(named))):
+    logged: list[Path] = []
+    for folder in folders:
+        below = folder.rglob(SUMMARY) if folder_kind(folder) in _HOLD_RUNS else ()
+        logged += [folder, *sorted(path.parent for path in below)]
+    for folder in dict.fromkeys(logged):
+        above = next((one for one in folder.parents[:2] if folder_kind(one) in _HOLD_RUNS), None)
         with working(f"logging {folder}"):
-            where = tracking.log(folder, _above(folder))
+            where = tracking.log(folder, above)
         say(f"{folder}: {where or 'tracking=none logs nowhere'}")
     return 0
-
-
-def _below(folder: Path) -> list[Path]:
-    """The points or trials of a sweep or a study, and the default that was run beside them."""
-    if folder_kind(folder) not in _HOLD_RUNS:
-        return []
-    return sorted(path.parent for path in folder.rglob(SUMMARY) if path.parent != folder)
-
-
-def _above(folder: Path) -> Path | None:
-    """The sweep or study that a run belongs to."""
-    return next((above for above in folder.parents[:2] if folder_kind(above) in _HOLD_RUNS), None)

@@ -28,7 +28,7 @@ from lcm.retrieval.embedder.cache import CachedEmbedder
 from lcm.store.store import Store
 from pipelines.config import building, command_line, contracts
 from pipelines.config.arguments import CommandArguments
-from pipelines.steps.recall import named_asker, named_store, now
+from pipelines.recall import named_asker, named_store, now
 
 _OWN = ("store", "agent", "grant", "write")
 _BUILT = ("memory", "recall", "cache")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eval import models
-from eval.models import Manifest, Source, source_at, source_of
+from eval.models import Manifest, source_at, source_of
 from lcm.compaction.summarizer.t5_files import Checkpoint, checkpoint_folder, checkpoints, missing_files
 from lcm.errors import LcmError, ModelError
 from lcm.retrieval.embedder.export import file_sha256
@@ -29,30 +29,20 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] == "get":
         return get(arguments[1:])
     for name in arguments or checkpoints():
-        say(_told(_named(name)))
+        if name not in checkpoints():
+            raise LcmError(f"no such model: {name!r}; choose one of: {', '.join(checkpoints())}")
+        one = checkpoints()[name]
+        say(
+            f"summarizer.model={one.name}\n"
+            f"  size        {one.parameters / 1e6:,.1f} M parameters, {one.megabytes:,} MB to download\n"
+            f"  trained on  {one.trained_on}\n"
+            f"  languages   {one.languages}\n"
+            f"  reads       {one.window_tokens:,} tokens at once, after {one.prefix!r}\n"
+            f"  licence     {one.licence}\n"
+            f"  origin      https://huggingface.co/{one.repository} at {one.revision}\n"
+            f"  here        {_here(one)}\n"
+        )
     return 0
-
-
-def _named(name: str) -> Checkpoint:
-    if name not in checkpoints():
-        raise LcmError(f"no such model: {name!r}; choose one of: {', '.join(checkpoints())}")
-    return checkpoints()[name]
-
-
-def _told(checkpoint: Checkpoint) -> str:
-    return "\n".join(
-        [
-            f"summarizer.model={checkpoint.name}",
-            f"  size        {checkpoint.parameters / 1e6:,.1f} M parameters, {checkpoint.megabytes:,} MB to download",
-            f"  trained on  {checkpoint.trained_on}",
-            f"  languages   {checkpoint.languages}",
-            f"  reads       {checkpoint.window_tokens:,} tokens at once, after {checkpoint.prefix!r}",
-            f"  licence     {checkpoint.licence}",
-            f"  origin      https://huggingface.co/{checkpoint.repository} at {checkpoint.revision}",
-            f"  here        {_here(checkpoint)}",
-            "",
-        ]
-    )
 
 
 def _here(checkpoint: Checkpoint) -> str:
@@ -81,7 +71,9 @@ def get(arguments: Sequence[str]) -> int:
         raise ModelError("name one model to get: lcm models get NAME, or lcm models get URL FOLDER")
     name, *into = command.words
     checkpoint = None if "://" in name else checkpoints().get(name)
-    source = _source(name, checkpoint, command.settings.get("base_url"))
+    if checkpoint is None and "://" not in name:
+        raise ModelError(f"no such model: {name!r}; choose one of: {', '.join(checkpoints())}, or give a URL")
+    source = source_at(name) if checkpoint is None else source_of(checkpoint, command.settings.get("base_url"))
     if not into and checkpoint is None:
         raise ModelError(f"name the folder that is to hold the files: lcm models get {name} FOLDER")
     folder = Path(into[0]).expanduser() if into else checkpoint_folder(name)
@@ -97,11 +89,3 @@ def get(arguments: Sequence[str]) -> int:
         say(f"{file}: {(folder / file).stat().st_size / 1e6:,.1f} MB, sha256 {digest}, {trust}")
     kept(folder)
     return 0
-
-
-def _source(name: str, checkpoint: Checkpoint | None, base_url: str | None) -> Source:
-    if checkpoint is not None:
-        return source_of(checkpoint, base_url)
-    if "://" in name:
-        return source_at(name)
-    raise ModelError(f"no such model: {name!r}; choose one of: {', '.join(checkpoints())}, or give a URL")

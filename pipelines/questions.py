@@ -39,24 +39,23 @@ from pathlib import Path
 from typing import Any, get_args
 
 from eval.dataset.own import Own, problems_of, unused_keys
-from eval.questions.evidence import LocatedQuestion, Unresolved
+from eval.questions.evidence import LocatedQuestion
 from eval.questions.files import looks_like_questions, write_questions
-from eval.questions.making import KindReport, make_questions
+from eval.questions.making import make_questions
 from eval.questions.question import ENDINGS
 from eval.questions.quotation import Place, searched_texts
 from eval.questions.sessions import WorkspaceRule, read_workspaces
-from eval.table import Column
+from eval.table import titled
 from lcm.clock import format_instant
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, contracts
 from pipelines.config.arguments import told_apart
-from pipelines.views.terminal import kept, say, show_config, show_table, warn
+from pipelines.views.terminal import brief, kept, say, show_config, show_table, warn
 
 _CHECKED = ("workspace", "similarity", "store", "format", "strict")
 _TEXT = 160
 _BEFORE = 30
 _OURS: Mapping[str, str] = {"into": "", "workspace": "all", "format": "auto", "strict": "false"}
-_NUMBERS = ("wanted", "possible", "made", "dropped", "overlap")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -74,7 +73,10 @@ def _check(arguments: Sequence[str]) -> int:
     file = next((word for word in command.words if looks_like_questions(Path(word).expanduser())), command.words[0])
     settings: dict[str, Any] = {key: command.settings[key] for key in _CHECKED if key in command.settings}
     if "similarity" in settings:
-        settings["similarity"] = _number(settings["similarity"])
+        try:
+            settings["similarity"] = float(settings["similarity"])
+        except ValueError as error:
+            raise LcmError(f"similarity must be a number, got {settings['similarity']!r}") from error
     own = Own([word for word in command.words if word != file], file, **(settings | {"strict": command.flag("strict")}))
     read, sessions = own.read()
     located, unresolved = own.located(read, sessions)
@@ -84,8 +86,8 @@ def _check(arguments: Sequence[str]) -> int:
     near = {one.problem: one for one in unresolved}
     for problem in problems:
         say(f"wrong: {problem}")
-        if problem in near:
-            _show_nearest(near[problem])
+        for place in near[problem].nearest if problem in near else ():
+            say(f"    nearest: {_said(place, '')}")
     for note in (*sessions.notes, *unused_keys(read)):
         say(f"note: {note}")
     unanswerable = sum(one.question.is_unanswerable for one in located)
@@ -96,13 +98,6 @@ def _check(arguments: Sequence[str]) -> int:
         f"{len(located) - unanswerable} with evidence, {unanswerable} unanswerable, {len(problems)} wrong"
     )
     return 2 if problems else 0
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise LcmError(f"similarity must be a number, got {text!r}") from error
 
 
 def _show(one: LocatedQuestion) -> None:
@@ -120,11 +115,6 @@ def _show(one: LocatedQuestion) -> None:
         say("    nothing answers it")
 
 
-def _show_nearest(unresolved: Unresolved) -> None:
-    for place in unresolved.nearest:
-        say(f"    nearest: {_said(place, '')}")
-
-
 def _said(place: Place, quote: str) -> str:
     """A message with its words, from a little before those that are quoted."""
     texts = searched_texts(place.message)
@@ -134,8 +124,7 @@ def _said(place: Place, quote: str) -> str:
 
 
 def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _TEXT else f"{line[: _TEXT - 3]}..."
+    return brief(" ".join(text.split()), _TEXT)
 
 
 def _make(arguments: Sequence[str]) -> int:
@@ -145,24 +134,29 @@ def _make(arguments: Sequence[str]) -> int:
     contracts.refuse_unused(command.config, command.overrides)
     ours = {**_OURS, **command.own}
     into = _file(ours["into"])
-    rule, strict = _choice(ours, "workspace", get_args(WorkspaceRule)), _choice(ours, "strict", ("false", "true"))
+    for key, choices in (("workspace", get_args(WorkspaceRule)), ("strict", ("false", "true"))):
+        if ours[key] not in choices:
+            raise LcmError(f"{key} must be one of: {', '.join(sorted(choices))}, got {ours[key]!r}")
     seed = command.config.seed
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise LcmError(f"seed must be a whole number >= 0, got {seed!r}")
-    kinds: dict[str, Any] = {
-        name: kind for name, kind in building.build(command.config, "kinds").items() if kind is not None
-    }
+    chosen: dict[str, Any] = building.build(command.config, "kinds")
+    kinds = {name: kind for name, kind in chosen.items() if kind is not None}
     if not command.words:
         raise LcmError("name the sessions to make questions of: files or folders")
-    sessions = read_workspaces(command.words, ours["format"], strict == "true", rule, "own")  # type: ignore[arg-type]
+    rule: Any = ours["workspace"]
+    sessions = read_workspaces(command.words, ours["format"], ours["strict"] == "true", rule, "own")
     made = make_questions(sessions.transcripts, kinds, seed)
     if not made.questions:
-        raise LcmError(
-            f"nothing can be asked of these sessions in this way ({', '.join(kinds) or 'no kind'}): name more of "
-            "them, or other kinds"
-        )
+        way = f"in this way ({', '.join(kinds) or 'no kind'})"
+        raise LcmError(f"nothing can be asked of these sessions {way}: name more of them, or other kinds")
     write_questions(made.questions, into)
-    _show_reports(made.reports)
+    rows = [(one.kind, one.wanted, one.possible, one.made, one.dropped, one.overlap) for one in made.reports]
+    show_table(titled("kind", ("wanted", "possible", "made", "dropped", "overlap"), digits=2), rows)
+    say("overlap: the share of a question's content words that its evidence holds, mean over questions")
+    for one in made.reports:
+        if one.dropped:
+            warn(f"{one.dropped} questions of {one.kind} were dropped, for they share words with their source")
     for note in sessions.notes:
         say(f"note: {note}")
     kept(Path(into), verb=f"{len(made.questions)} generated questions")
@@ -180,18 +174,3 @@ def _file(name: str) -> Path:
     if path.exists():
         raise LcmError(f"into={name} is there already: name another file, or remove that one first")
     return path
-
-
-def _choice(ours: Mapping[str, str], key: str, choices: Sequence[str]) -> str:
-    if ours[key] not in choices:
-        raise LcmError(f"{key} must be one of: {', '.join(sorted(choices))}, got {ours[key]!r}")
-    return ours[key]
-
-
-def _show_reports(reports: Sequence[KindReport]) -> None:
-    rows = [(one.kind, one.wanted, one.possible, one.made, one.dropped, one.overlap) for one in reports]
-    show_table(("kind", *(Column(name, "number", 2) for name in _NUMBERS)), rows)
-    say("overlap: the share of a question's content words that its evidence holds, mean over questions")
-    for one in reports:
-        if one.dropped:
-            warn(f"{one.dropped} questions of {one.kind} were dropped, for they share words with their source")

@@ -31,22 +31,21 @@ import polars as pl
 from omegaconf import DictConfig, OmegaConf
 
 from eval.configuration import leaves
-from eval.dataset.dataset import Dataset, generated_label
+from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
 from eval.regression.regression import GatedComparison, Regression, limits_of, with_words
 from eval.regression.report import CORRECTED, MARKDOWN, changes, headline, table, write_regression
 from eval.tracking.tracking import Tracking
 from lcm.errors import LcmError
 from pipelines.config import building, command_line
-from pipelines.config.command_line import Command, new_folder_of
+from pipelines.config.command_line import Command
 from pipelines.steps.reporting import dataset_at_hand, reported
-from pipelines.steps.sides import SidesAsked, two_sides
+from pipelines.steps.sides import NAME, SidesAsked, two_sides
 from pipelines.views.progress import progress
-from pipelines.views.terminal import kept, log_and_report, say, show, show_config
+from pipelines.views.terminal import brief, kept, log_and_report, say, show, show_config
 
 _TEXT = 60  # letters of a query
 _OURS = ("baseline", "candidate", "into", "name")
-_NAME = "unified"
 _LIMIT = re.compile(r"regress\.measures\.(.+)\.(tolerance|detectable)")
 
 
@@ -62,46 +61,26 @@ def main(arguments: Sequence[str]) -> int:
         raise LcmError("name a baseline: a run folder, an MLflow run id, an alias such as champion, or a preset")
     regression = _regression(config)
     tracking: Tracking = building.build(config, "tracking")
-    now = datetime.now(UTC)
-    into = new_folder_of("regress", ours.get("into"), now)
-    asked = SidesAsked(
-        sides=tuple(ours[side] for side in ("baseline", "candidate") if side in ours),
-        name=ours.get("name", _NAME),
-        uri=tracking.address,
-        overrides=command.overrides,
-        into=into,
-    )
-    try:
+    now, page, dataset = datetime.now(UTC), "", None
+    sides = tuple(ours[side] for side in ("baseline", "candidate") if side in ours)
+    with command_line.new_folder_of("regress", ours.get("into"), now) as into:
+        asked = SidesAsked(sides, ours.get("name", NAME), tracking.address, command.overrides, into)
         with tracking.logger() as log:
-            comparison, dataset = _compared(asked, regression)
-            write_regression(
-                into, comparison, _flat(config), building.resolved_text(building.resolved(_judging(config))), now
-            )
+            with progress() as show:
+                comparison = regression.compare(*two_sides(asked, show))
+            if comparison.shows_rankings:
+                dataset, missing = dataset_at_hand(comparison.baseline)
+                comparison = with_words(comparison, dataset) if dataset else comparison.noting(missing)
+            judging = building.resolved_text(building.resolved(_judging(config)))
+            write_regression(into, comparison, _flat(config), judging, now)
             show_regression(comparison, into / MARKDOWN)
-            page = _page(into, dataset) if config.report else ""
+            if config.report:
+                with progress() as show:
+                    page = reported(into, show, dataset, asks_memories=True)
             log_and_report(log, into)
         if page:
             say(page)
-    finally:
-        if not any(into.iterdir()):
-            into.rmdir()
     return comparison.exit_code
-
-
-def _compared(asked: SidesAsked, regression: Regression) -> tuple[GatedComparison, Dataset | None]:
-    """What the gate says, and the dataset where words of it are shown."""
-    with progress() as show:
-        baseline, candidate = two_sides(asked, show)
-    comparison = regression.compare(baseline, candidate)
-    if not comparison.shows_rankings:
-        return comparison, None
-    dataset, missing = dataset_at_hand(baseline)
-    return (with_words(comparison, dataset) if dataset else comparison.noting(missing)), dataset
-
-
-def _page(into: Path, dataset: Dataset | None) -> str:
-    with progress() as show:
-        return reported(into, show, dataset, asks_memories=True)
 
 
 def _regression(config: DictConfig) -> Regression:
@@ -188,8 +167,7 @@ def show_regression(comparison: GatedComparison, report: Path) -> None:
         say(f"not measured in either: {', '.join(comparison.left_out)}")
     for word, queries in (("better", comparison.better), ("worse", comparison.worse)):
         for query in queries:
-            text = " ".join(query.text.split())
-            text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
+            text = brief(" ".join(query.text.split()), _TEXT)
             say(f"{word}: {query.query_id} {text!r}: {changes(query, comparison.costs)}")
     for note in (*comparison.notes, *comparison.baseline.summary.get("notes", ())):
         say(f"note: {note}")

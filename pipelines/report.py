@@ -16,7 +16,6 @@ The last line on screen is the path of the page."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from lcm.errors import LcmError
 from pipelines.config.arguments import RUNS_COMMAND, told_apart
 from pipelines.steps.reporting import Reporter
 from pipelines.views.progress import progress
@@ -28,12 +27,9 @@ _OWN = ("into", "ladders", RUNS_COMMAND)
 def main(arguments: Sequence[str]) -> int:
     """`lcm report PATH [into=FILE] [ladders=false]`."""
     told = told_apart(arguments, _OWN, is_configured=False)
-    if len(told.words) != 1:
-        raise LcmError("name one folder of a run, a sweep, a comparison, a study or a gate: lcm report PATH")
-    into = told.settings.get("into")
+    folder = told.word("name one folder of a run, a sweep, a comparison, a study or a gate: lcm report PATH")
+    into = Path(told.settings["into"]) if told.settings.get("into") else None
     with progress() as show:
-        path = Reporter(show, asks_memories=told.flag("ladders", default=True)).write(
-            Path(told.words[0]), Path(into) if into else None
-        )
+        path = Reporter(show, asks_memories=told.flag("ladders", default=True)).write(Path(folder), into)
     say(f"Page: {path}")
     return 0

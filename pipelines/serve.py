@@ -16,11 +16,8 @@ It answers on 127.0.0.1 alone, at an address with a random part, sets no cookie,
 Ctrl-C ends it."""
 
 import re
-import sys
-import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from eval.comparison.comparison import compared
@@ -34,23 +31,21 @@ from eval.run import read_summary
 from eval.serving.browser import Browser
 from eval.serving.shelf import Shelf
 from eval.tracking.entry import run_name
-from lcm.clock import format_instant
 from lcm.context.recall.reader import Reader
 from lcm.context.recall.recall import Recall
 from lcm.errors import LcmError
 from lcm.files import is_below
 from pipelines.config import building, command_line
 from pipelines.config.arguments import CommandArguments, told_apart
-from pipelines.steps.judged_pool import JudgedPool
-from pipelines.steps.recall import opened_store
+from pipelines.recall import opened_store
+from pipelines.steps.judged_pool import JudgedPool, now_text, serve
 from pipelines.steps.reporting import Reporter
-from pipelines.views.terminal import say_where
 
 _OURS = ("judge", "judgements", "port", "open")
 _RUNS = "runs"
 _LETTERS, _DIGITS = 64, 12
 """Of a dataset's name and digest, in the name of the folder of its judgements."""
-_ME = "me"
+
 _NOT_OF_A_NAME = re.compile("[^A-Za-z0-9_.-]")
 
 
@@ -63,16 +58,8 @@ def main(arguments: Sequence[str]) -> int:
     if not root.is_dir():
         raise LcmError(f"{root} is no folder: name one that holds runs; `lcm evaluate` makes runs/")
     judgements = Path(command.settings.get("judgements", root / "judgements")).expanduser()
-    browser = Browser(Shelf(root), FolderDoors(command.settings.get("judge", _ME), judgements))
-    port = command.number("port") or 0
-    try:
-        server = Loopback(browser.routes(), port)
-    except (OSError, OverflowError) as error:
-        raise LcmError(f"port={port} cannot be had ({error}): leave it out, or name another") from error
-    say_where(f"{root}: {server.address} (Ctrl-C ends)")
-    if command.settings.get("open", "true") != "false" and sys.stdout.isatty():
-        webbrowser.open(server.address)
-    server.serve()
+    browser = Browser(Shelf(root), FolderDoors(command.settings.get("judge", "me"), judgements))
+    serve(command, lambda port: Loopback(browser.routes(), port), lambda at: f"{root}: {at} (Ctrl-C ends)")
     return 0
 
 
@@ -104,7 +91,7 @@ class FolderDoors:
             pool.export()
             return f"Kept in {pool.file.path.parent}: qrels.trec is for judgements= of lcm evaluate."
 
-        return Judging(JudgingSession(pool.pool, pool.dataset, pool.file, self._judge, _now), finish)
+        return Judging(JudgingSession(pool.pool, pool.dataset, pool.file, self._judge, now_text), finish)
 
     @contextmanager
     def store(self, path: Path) -> Iterator[Reader]:
@@ -113,17 +100,9 @@ class FolderDoors:
 
 
 def folder_about(dataset: Dataset, judgements: Path) -> Path:
-    """The folder of the judgements about a dataset: one right below `judgements`, whatever the dataset is called.
-
-    Raises:
-        LcmError: if a link leads from there elsewhere.
-    """
+    """The folder of the judgements about a dataset: one right below `judgements`, whatever the dataset is called."""
     name = _NOT_OF_A_NAME.sub("_", dataset.name).lstrip(".-")[:_LETTERS]
     folder = judgements / f"{name or 'dataset'}-{dataset.digest[:_DIGITS]}"
     if not is_below(folder.resolve(), [judgements.resolve()]):
         raise LcmError(f"{folder} leads out of {judgements}: remove that link, or name judgements=FOLDER")
     return folder
-
-
-def _now() -> str:
-    return format_instant(datetime.now(UTC))

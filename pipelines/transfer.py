@@ -43,6 +43,7 @@ from lcm.plugins.settings.translation import differences, reachable
 from pipelines.config import building, composition
 from pipelines.config.arguments import told_apart
 from pipelines.config.command_line import new_folder_of
+from pipelines.config.overrides import group_of, key_of
 from pipelines.config.presets import override, restored_choices, searched
 from pipelines.evaluate import UNTOLD
 from pipelines.export import YAML, ExportSource, export, source_of
@@ -50,7 +51,7 @@ from pipelines.steps.plugin_reach import is_of
 from pipelines.steps.sides import SHARED, evaluated_side
 from pipelines.views.output import output
 from pipelines.views.progress import progress
-from pipelines.views.terminal import kept, log_and_report, say, show_table, tell_json
+from pipelines.views.terminal import brief, kept, log_and_report, say, show_table, tell_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,38 +72,34 @@ def tuned_settings(
     not_expressible: Sequence[Mapping[str, Any]],
     ignored: Sequence[str],
 ) -> list[TunedSetting]:
-    """What was tuned, key by key.
+    """What was tuned, key by key, between configurations with every reference worked out.
 
     Args:
-        default, tuned: configurations, every reference worked out.
         not_expressible: of the tuned one, as its export tells.
         ignored: paths of the plugin's settings that the memory says it ignores.
     """
-    before, after = (restored_choices(dict(one))[0].config for one in (default, tuned))
-    found = []
-    for group in reachable(after):
-        for one in differences(group, after[group], before.get(group)):
-            lost = next(_reasons(one.key, table, not_expressible, ignored), "")
-            found.append(TunedSetting(one.key, one.theirs, one.ours, lost))
-    return found
 
-
-def _reasons(
-    key: str, table: Table, not_expressible: Sequence[Mapping[str, Any]], ignored: Sequence[str]
-) -> Iterator[str]:
-    for entry in not_expressible:
-        if any(is_of(key, other) for other in str(entry["key"]).split(", ")):
-            yield f"cannot be told: {entry['reason']}"
-    for path in ignored:
-        for row in table.rows:
-            if is_of(row.path, path) and any(is_of(key, one.path) for one in row.keys):
+    def reasons(key: str) -> Iterator[str]:
+        for entry in not_expressible:
+            if any(is_of(key, other) for other in str(entry["key"]).split(", ")):
+                yield f"cannot be told: {entry['reason']}"
+        for row in (row for path in ignored for row in table.rows if is_of(row.path, path)):
+            if any(is_of(key, one.path) for one in row.keys):
                 yield f"the memory ignores {row.path}"
+
+    before, after = (restored_choices(dict(one))[0].config for one in (default, tuned))
+    return [
+        TunedSetting(one.key, one.theirs, one.ours, next(reasons(one.key), ""))
+        for group in reachable(after)
+        for one in differences(group, after[group], before.get(group))
+    ]
 
 
 _OWN = ("target", "for", "from", "measures", "cluster", "into")
 _OF_ALL = (*SHARED, "distractors", "means", "executor", "stages", "cache", "embedder")
 _THERE = ("external", "ranking")
 _SETTINGS = "ranking.settings"
+_SIDES = ("default", "tuned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,41 +135,34 @@ def main(arguments: Sequence[str]) -> int:
     asked = read_command(arguments)
     tracking = building.build(composition.composed(asked.tracking), "tracking")
     now = datetime.now(UTC)
-    into = new_folder_of("transfer", asked.into, now)
-    try:
-        with tracking.logger() as log, tempfile.TemporaryDirectory() as scratch:
-            sources = [
-                _source(one, tracking, Path(scratch) / name)
-                for name, one in (("default", asked.tuned_from), ("tuned", asked.preset))
-            ]
-            exported = [
-                _exported(source, Path(scratch) / f"preset-{name}", f"transfer_{name}", asked.target)
-                for name, source in zip(("default", "tuned"), sources, strict=True)
-            ]
-            record = _transferred(asked, exported, into, Path(scratch), now)
-            if output().is_json:
-                tell_json(record)
-            else:
-                show_transfer(record, into / JSON)
-            log_and_report(log, into)
-    finally:
-        if not any(into.iterdir()):
-            into.rmdir()
+    with (
+        new_folder_of("transfer", asked.into, now) as into,
+        tracking.logger() as log,
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        named = zip(_SIDES, (asked.tuned_from, asked.preset), strict=True)
+        sources = {name: _source(one, tracking, Path(scratch) / name) for name, one in named}
+        exported = [
+            _exported(source, Path(scratch) / f"preset-{name}", f"transfer_{name}", asked.target)
+            for name, source in sources.items()
+        ]
+        record = _transferred(asked, exported, into, Path(scratch), now)
+        if output().is_json:
+            tell_json(record)
+        else:
+            show_transfer(record, into / JSON)
+        log_and_report(log, into)
     return 0 if any(one["here"] and one["there"] for one in record["gains"]) else UNTOLD
 
 
 def read_command(arguments: Sequence[str]) -> TransferRequest:
-    """Tell the preset, the command's own settings and overrides apart.
-
-    Raises:
-        LcmError: if a part is missing, or a setting would be of one side alone.
-    """
+    """Tell the preset, the command's own settings and overrides apart; no setting may be of one side alone."""
     if option := next((argument for argument in arguments if argument.startswith("-")), None):
         raise LcmError(f"no such option: {option!r}; `lcm transfer --help` tells more")
     told = told_apart(arguments, _OWN)
     if empty := next((key for key, value in told.settings.items() if not value), None):
         raise LcmError(f"{empty}= has no value: write {empty}=VALUE, or leave it out")
-    groups = {one: one.lstrip("+~").partition("=")[0].partition(".")[0] for one in told.overrides}
+    groups = {one: group_of(one) for one in told.overrides}
     known = (*_OF_ALL, *_THERE, "tracking")
     presets = [*told.words, *(one for one, group in groups.items() if group not in known)]
     if len(presets) != 1:
@@ -182,7 +172,7 @@ def read_command(arguments: Sequence[str]) -> TransferRequest:
     there = tuple(one for one, group in groups.items() if group in _THERE)
     if not any(groups[one] == "external" for one in there):
         raise LcmError("external.command=[PROGRAM,ARGUMENT] says which memory it goes to: it is missing")
-    if own := next((one for one in there if one.lstrip("+~").startswith(_SETTINGS)), None):
+    if own := next((one for one in there if key_of(one).startswith(_SETTINGS)), None):
         raise LcmError(f"{own}: the memory is told the preset's own settings; leave it out")
     return TransferRequest(
         preset=presets[0],
@@ -191,18 +181,14 @@ def read_command(arguments: Sequence[str]) -> TransferRequest:
         of_all=tuple(one for one, group in groups.items() if group in _OF_ALL),
         there=there,
         tracking=tuple(one for one, group in groups.items() if group == "tracking"),
-        measures=tuple(filter(None, map(str.strip, told.settings.get("measures", "").strip("[]").split(",")))),
+        measures=tuple(told.names("measures")),
         cluster=cast(Any, told.choice("cluster", ("none", "workspace"), "none")),
         into=told.settings.get("into"),
     )
 
 
 def _target(told: Mapping[str, str]) -> str:
-    """The plugin, and its version where one is named.
-
-    Raises:
-        LcmError: if it is none that is known, or two versions are named.
-    """
+    """The plugin, and its version where one is named."""
     target, version = told.get("target", ""), told.get("for")
     plugin, _, own = target.partition("@")
     if plugin not in TABLES:
@@ -233,26 +219,27 @@ def _exported(source: ExportSource, folder: Path, name: str, target: str) -> Exp
 def _transferred(
     asked: TransferRequest, exported: Sequence[Exported], into: Path, scratch: Path, began: datetime
 ) -> dict[str, Any]:
-    _require_told(asked, *exported)
+    default, tuned = exported
+    given = (default.source.config, tuned.source.config, named_table(asked.target), tuned.provenance["not_expressible"])
+    settings = tuned_settings(*given, ())
+    if settings and all(one.lost for one in settings):  # before anything is evaluated
+        raise LcmError(
+            f"of what {asked.preset} sets otherwise than {asked.tuned_from} ({len(settings)} settings) {asked.target} "
+            "can be told nothing, so nothing can hold there: name another target, or from=SETTINGS"
+        )
     here, there, memory = [], [], Told()
     with progress() as show:
-        for name, one in zip(("default", "tuned"), exported, strict=True):
+        for name, one in zip(_SIDES, exported, strict=True):
             side, _ = evaluated_side(f"{name} here", (*one.overrides, *asked.of_all), show)
             here.append(side)
-        asked_measures = told_measures(here[0], here[1], asked.measures)
-        for name, one in zip(("default", "tuned"), exported, strict=True):
-            given = ("system=external", *asked.of_all, *asked.there, override(_SETTINGS, one.settings))
-            side, parts = evaluated_side(f"{name} there", given, show)
+        measures = told_measures(here[0], here[1], asked.measures)
+        for name, one in zip(_SIDES, exported, strict=True):
+            of_side = ("system=external", *asked.of_all, *asked.there, override(_SETTINGS, one.settings))
+            side, parts = evaluated_side(f"{name} there", of_side, show)
             there.append(side)
             memory = parts["memory"].ranking.told(parts["stages"])
-    default, tuned = exported
-    pairing = Pairing(cluster=asked.cluster)
-    found = transferred((here[0], here[1]), (there[0], there[1]), asked_measures, pairing)
+    found = transferred((here[0], here[1]), (there[0], there[1]), measures, Pairing(cluster=asked.cluster))
     found = replace(found, notes=tuple(_notes(tuned, here[1], there, memory)))
-    missing = tuned.provenance["not_expressible"]
-    settings = tuned_settings(
-        default.source.config, tuned.source.config, named_table(asked.target), missing, memory.ignores or ()
-    )
     told = {
         "target": asked.target,
         "plugin": f"{tuned.provenance['plugin']} {tuned.provenance['version']}",
@@ -260,32 +247,16 @@ def _transferred(
         "from": asked.tuned_from,
         "memory": " ".join(filter(None, memory[:2])),
         "sides": {
-            place: {name: str(side.folder) for name, side in zip(("default", "tuned"), sides, strict=True)}
+            place: {name: str(side.folder) for name, side in zip(_SIDES, sides, strict=True)}
             for place, sides in (("here", here), ("there", there))
         },
-        "settings": [asdict(one) for one in settings],
+        "settings": [asdict(one) for one in tuned_settings(*given, memory.ignores or ())],
         "ignores_told": memory.ignores is not None,
     }
-    for name in ("default", "tuned"):
+    for name in _SIDES:
         shutil.copytree(scratch / f"preset-{name}", into / name, dirs_exist_ok=True)
     name, dataset = f"{asked.preset} to {asked.target}", here[0].summary["dataset"]
     return write_transfer(into, name, found, told, dataset, began.timestamp())
-
-
-def _require_told(asked: TransferRequest, default: Exported, tuned: Exported) -> None:
-    """Refuse, before anything is evaluated, a preset of which the plugin can be told nothing.
-
-    Raises:
-        LcmError: saying what to name instead.
-    """
-    missing = tuned.provenance["not_expressible"]
-    table = named_table(asked.target)
-    settings = tuned_settings(default.source.config, tuned.source.config, table, missing, ())
-    if settings and all(one.lost for one in settings):
-        raise LcmError(
-            f"of what {asked.preset} sets otherwise than {asked.tuned_from} ({len(settings)} settings) {asked.target} "
-            "can be told nothing, so nothing can hold there: name another target, or from=SETTINGS"
-        )
 
 
 def _notes(tuned: Exported, here: Run, there: Sequence[Run], memory: Told) -> list[str]:
@@ -319,7 +290,7 @@ def show_transfer(record: Mapping[str, Any], page: Path) -> None:
     lost = [one for one in settings if one["lost"]]
     say(f"of {len(settings)} tuned settings {len(settings) - len(lost)} went along, {len(lost)} were lost")
     if lost:
-        rows = ((one["key"], _brief(one["default"]), _brief(one["tuned"]), one["lost"]) for one in lost)
+        rows = ((one["key"], brief(one["default"]), brief(one["tuned"]), one["lost"]) for one in lost)
         show_table(("lost", "default", "tuned", "why"), rows)
     for note in record["notes"]:
         say(f"note: {note}")
@@ -328,7 +299,8 @@ def show_transfer(record: Mapping[str, Any], page: Path) -> None:
 
 def _row(gains: Mapping[str, Any]) -> tuple[Any, ...]:
     places = [cell for place in ("here", "there") for cell in _cells(gains[place])]
-    share = "-" if gains["share"] is None else f"{gains['share']:.0%} {_interval(gains)}"
+    low, high = ("open" if end is None else f"{end:.0%}" for end in (gains["low"], gains["high"]))
+    share = "-" if gains["share"] is None else f"{gains['share']:.0%} [{low}, {high}]"
     return gains["measure"], gains["queries"], *places, share
 
 
@@ -338,12 +310,3 @@ def _cells(row: Mapping[str, Any] | None) -> tuple[str, str]:
     ends = "" if row["low"] is None else f" [{signed(row['low'], False)}, {signed(row['high'], False)}]"
     means = f"{number(row['baseline'], False)} -> {number(row['candidate'], False)}"
     return means, f"{signed(row['difference'], False)}{ends}"
-
-
-def _interval(gains: Mapping[str, Any]) -> str:
-    low, high = ("open" if end is None else f"{end:.0%}" for end in (gains["low"], gains["high"]))
-    return f"[{low}, {high}]"
-
-
-def _brief(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -24,19 +24,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.leaderboard import (
-    KEPT,
-    MANIFEST,
-    PAGE,
-    RUNS,
-    changed_files,
-    files_beside,
-    read_board,
-    read_manifest,
-    results_of,
-    row_of,
-    source_digest,
-)
+from eval import leaderboard
+from eval.leaderboard import KEPT, MANIFEST, PAGE, RUNS, read_board
 from eval.report.leaderboard_page import leaderboard_page
 from eval.report.page import rendered
 from eval.run import SUMMARY, Run
@@ -57,26 +46,24 @@ _NUMBERS = ("config_hash", "measures", "arms", "interval", "definitions")
 def main(arguments: Sequence[str]) -> int:
     """`lcm verify FOLDER [KEY=VALUE ...]`."""
     told = told_apart(arguments, _OWN, is_configured=False)
-    if len(told.words) != 1:
-        raise LcmError("name one folder that `lcm leaderboard` wrote: lcm verify FOLDER")
-    folder = Path(told.words[0])
-    manifest = read_manifest(folder)
+    folder = Path(told.word("name one folder that `lcm leaderboard` wrote: lcm verify FOLDER"))
+    manifest = leaderboard.read_manifest(folder)
     rows = [row for row in manifest["rows"] if row["name"] == told.settings.get("row", row["name"])]
     if not rows:
         names = ", ".join(row["name"] for row in manifest["rows"])
         raise LcmError(f"row={told.settings['row']}: no such row; choose of: {names}")
     if "signature" in manifest:
         warn("the signature of this manifest is not looked at: ask whom you had it from for its sha256")
-    if changed := changed_files(folder, manifest):
+    if changed := leaderboard.changed_files(folder, manifest):
         gone = [name for name in changed if not (folder / name).exists()]
         for what, files in (("Missing", gone), ("Changed", [name for name in changed if name not in gone])):
             if files:
                 say(f"{what}: {', '.join(files)}")
         return _CHANGED
     say(f"Files: {len(manifest['files'])}, all as the manifest says ({manifest['sha256']})")
-    if beside := files_beside(folder, manifest):
+    if beside := leaderboard.files_beside(folder, manifest):
         say(f"Not of it, and vouched for by nobody: {len(beside)} files, such as {', '.join(beside[:_MOST_BESIDE])}")
-    is_other_code = manifest["code"]["source"] != source_digest()
+    is_other_code = manifest["code"]["source"] != leaderboard.source_digest()
     if is_other_code:
         warn(
             f"this is other code than that which wrote the manifest, lcm {manifest['code']['lcm']}: numbers may differ"
@@ -86,10 +73,14 @@ def main(arguments: Sequence[str]) -> int:
     refused: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
         places = [Path(scratch) / row["name"] for row in rows]
-        differing = [
-            _held(folder / RUNS / row["name"], row, place, refused) for row, place in zip(rows, places, strict=True)
-        ]
-        if any(differing):
+        differing = []
+        for row, place in zip(rows, places, strict=True):
+            try:
+                differing += _replayed(folder / RUNS / row["name"], row, place)
+            except LcmError as error:
+                say(f"{row['name']} {row['system']}, {row['dataset']['name']}: not made again: {error}")
+                refused.append(row["name"])
+        if differing:
             return _CHANGED
         if refused:
             raise LcmError(f"{', '.join(refused)}: not made again here, as said above")
@@ -104,24 +95,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _held(kept: Path, row: Mapping[str, Any], again: Path, refused: list[str]) -> list[str]:
-    """What of a run is not the same made again; one that cannot be made is told, and noted as refused."""
-    try:
-        return _replayed(kept, row, again)
-    except LcmError as error:
-        say(f"{row['name']} {row['system']}, {row['dataset']['name']}: not made again: {error}")
-        refused.append(row["name"])
-        return []
-
-
 def _replayed(kept: Path, row: Mapping[str, Any], again: Path) -> list[str]:
-    """Make a run again; what is not the same: tables, and what its kept summary says of them.
-
-    Args:
-        again: a new folder; it holds the tables that were made, beside the files that were kept.
-    Raises:
-        LcmError: if it cannot be made again here: its dataset is another, or something in its configuration is refused.
-    """
+    """Make a run again, in a new folder that then holds its tables, beside the files that were kept; what is not the
+    same: tables, and what its kept summary says of them."""
     config = OmegaConf.create(Run(kept).config)
     assert isinstance(config, DictConfig)
     config.cache = False
@@ -130,10 +106,9 @@ def _replayed(kept: Path, row: Mapping[str, Any], again: Path) -> list[str]:
         if summary["dataset"]["digest"] != row["dataset"]["digest"]:
             here, there = summary["dataset"]["digest"][:12], row["dataset"]["digest"][:12]
             raise LcmError(f"row {row['name']}: dataset {row['dataset']['name']!r} is {here} here, and {there} there")
-    found, told_before = results_of(again), Run(kept).summary
-    differing = [
-        name for name in sorted(found.keys() | row["results"].keys()) if found.get(name) != row["results"].get(name)
-    ]
+    found, told_before = leaderboard.results_of(again), Run(kept).summary
+    before = row["results"]
+    differing = [name for name in sorted(found.keys() | before.keys()) if found.get(name) != before.get(name)]
     differing += [f"{key} of {SUMMARY}" for key in _NUMBERS if summary.get(key) != told_before.get(key)]
     (again / SUMS).unlink(missing_ok=True)  # what was kept takes the place of what was made
     for name in KEPT:
@@ -147,7 +122,7 @@ def _other_in_page(page: Path, manifest: Mapping[str, Any], folders: Sequence[Pa
     """What the page, or the manifest, says otherwise than runs that were made again; empty where nothing is."""
     board = read_board(folders, manifest["measure"])
     for run, told in zip(board.runs, manifest["rows"], strict=True):
-        own = row_of(run)
+        own = leaderboard.row_of(run)
         if differing := [key for key in own if own[key] != told[key]]:
             return f"{MANIFEST} says another {', '.join(differing)} of {told['name']} than its run"
     is_same = rendered(leaderboard_page(board)) == page.read_text(encoding="utf-8")

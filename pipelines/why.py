@@ -26,7 +26,7 @@ step, from the stage cache where that still holds it: a dataset or code that has
 
 import os
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,24 +35,9 @@ import polars as pl
 from rapidfuzz import fuzz, process
 
 from eval.dataset.dataset import Dataset
+from eval.ladder import losses as ladder
 from eval.ladder.explanation import DROPPED, FELL, ROSE, STAYED, Explanation, Shown, explained, shown, with_budget
-from eval.ladder.losses import (
-    FIRST,
-    FOUND,
-    LATE,
-    NO_MISS,
-    REASONS,
-    Asked,
-    asked_again,
-    counted,
-    judged_messages,
-    losses,
-    missed,
-    most_missed,
-    places_in_order,
-    retrievals,
-    said_messages,
-)
+from eval.ladder.losses import FIRST, FOUND, NO_MISS, REASONS
 from eval.measures.means import ALL
 from eval.measures.retention import Retention
 from eval.run import SUMMARY, folder_kind
@@ -67,7 +52,7 @@ from pipelines.config.arguments import RUNS_COMMAND, CommandArguments, told_apar
 from pipelines.steps.runs import RepeatedRun, repeated_run
 from pipelines.steps.sides import EVALUATED
 from pipelines.views.output import output
-from pipelines.views.progress import progress
+from pipelines.views.progress import progress, working
 from pipelines.views.terminal import say, show_table, tell_json
 
 _NEAR, _NEAR_ID = 60.0, 80.0
@@ -77,35 +62,29 @@ _LETTERS = 60
 
 
 def named_question(dataset: Dataset, named: str) -> Query:
-    """The question of that id, of those words, or the one alone that begins so.
-
-    Raises:
-        LcmError: naming those that are like it, where none or several are meant.
-    """
-    wanted = _folded(named)
-    by_id = [query for query in dataset.queries if query.query_id == named]
-    by_text = [query for query in dataset.queries if _folded(query.text) == wanted]
-    begins = [query for query in dataset.queries if wanted and _begins(query, named, wanted)]
-    meant = by_id or by_text or begins
+    """The question of that id, of those words, or the one alone that begins so; those like it are told otherwise."""
+    wanted, queries = _folded(named), dataset.queries
+    texts = {i: _folded(query.text) for i, query in enumerate(queries)}
+    starts = [query.query_id.startswith(named) or texts[i].startswith(wanted) for i, query in enumerate(queries)]
+    by_text = [i for i, text in texts.items() if text == wanted]
+    by_id = [i for i, query in enumerate(queries) if query.query_id == named]
+    meant = by_id or by_text or [i for i, is_begun in enumerate(starts) if wanted and is_begun]
     if len(meant) == 1:
-        return meant[0]
-    if meant:
-        told, offered = f"names {len(meant)} questions", meant[:_OFFERED]
-    else:
-        told, offered = "names no question", _like(dataset, wanted)
-    options = "; ".join(f"{query.query_id} ({query.text[:_LETTERS]!r})" for query in offered)
-    remedy = f"did you mean {options}?" if options else f"name one of its {len(dataset.queries):,} by id or words"
+        return queries[meant[0]]
+    found = list(meant)
+    if not meant:
+        ids = {i: query.query_id.casefold() for i, query in enumerate(queries)}
+        like = process.extract(wanted, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR_ID)
+        like += process.extract(wanted, texts, scorer=fuzz.WRatio, limit=_OFFERED, score_cutoff=_NEAR)
+        found = list(dict.fromkeys(i for _, _, i in like))
+    options = "; ".join(f"{queries[i].query_id} ({queries[i].text[:_LETTERS]!r})" for i in found[:_OFFERED])
+    remedy = f"did you mean {options}?" if options else f"name one of its {len(queries):,} by id or words"
+    told = f"names {len(meant)} questions" if meant else "names no question"
     raise LcmError(f"{named!r} {told} of {dataset.name}: {remedy}")
 
 
 def named_id(named: str, ids: Collection[str], what: str) -> str:
-    """The id, or the one alone that begins so.
-
-    Args:
-        what: they are ids of.
-    Raises:
-        LcmError: naming those that are like it, where none or several are meant.
-    """
+    """The id of what is named, or the one alone that begins so; those like it are told otherwise."""
     meant = [named] if named in ids else [one for one in ids if named and one.startswith(named)]
     if len(meant) == 1:
         return meant[0]
@@ -116,26 +95,13 @@ def named_id(named: str, ids: Collection[str], what: str) -> str:
     raise LcmError(f"expect={named} {told} of {what}: {remedy}")
 
 
-def _begins(query: Query, named: str, wanted: str) -> bool:
-    return query.query_id.startswith(named) or _folded(query.text).startswith(wanted)
-
-
-def _like(dataset: Dataset, wanted: str) -> list[Query]:
-    """Those whose ids are like it, then those whose words are."""
-    ids = {i: query.query_id.casefold() for i, query in enumerate(dataset.queries)}
-    texts = {i: _folded(query.text) for i, query in enumerate(dataset.queries)}
-    found = process.extract(wanted, ids, scorer=fuzz.ratio, limit=_OFFERED, score_cutoff=_NEAR_ID)
-    found += process.extract(wanted, texts, scorer=fuzz.WRatio, limit=_OFFERED, score_cutoff=_NEAR)
-    return [dataset.queries[i] for i in dict.fromkeys(i for _, _, i in found)][:_OFFERED]
-
-
 def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
 _MEANT = {
     FOUND: f"among the first {FIRST} documents",
-    LATE: f"ranked, and behind the first {FIRST} at every stage",
+    ladder.LATE: f"ranked, and behind the first {FIRST} at every stage",
     SOURCE: "not found by the source",
     **REASONS,
 }
@@ -157,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
         told = f"{command.words[0]!r} is named already; put a question of several words in quotes"
         raise LcmError(f"{command.words[1]}: {told}")
     word = next(iter(command.words), None)
-    is_run = word is None or _is_path(word)
+    is_run = word is None or (Path(word) / SUMMARY).is_file() or (os.sep in word and " " not in word)
     if is_run and (asked := {"expect", "budget"} & command.settings.keys()):
         raise LcmError(f"{min(asked)}= is of one question: lcm why QUESTION --expect ID --run RUN")
     if not is_run and (command.overrides or "traces" in command.settings):
@@ -192,11 +158,6 @@ def _as_settings(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def _is_path(word: str) -> bool:
-    """Whether a word names a folder rather than a question."""
-    return (Path(word) / SUMMARY).is_file() or (os.sep in word and " " not in word)
-
-
 def _newest() -> Path:
     """The run below `runs/` that was written last; none that was made for a comparison alone."""
     found = (path for path in _RUNS.rglob(SUMMARY) if EVALUATED not in path.parents)
@@ -207,7 +168,7 @@ def _newest() -> Path:
 
 
 def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
-    queries, done = judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
+    queries, done = ladder.judged_messages(run.experiment.evaluator.dataset)["query_id"].n_unique(), 0
     if not queries:
         raise LcmError(f"{run.run.folder} has no judged questions: name one, and what was to be found: --expect ID")
     with progress() as show:
@@ -217,23 +178,18 @@ def _of_run(run: RepeatedRun, command: CommandArguments) -> None:
             done += placed
             show("queries", done, queries)
 
-        rows = losses(run.experiment.evaluator, count, run.require_same)
+        rows = ladder.losses(run.experiment.evaluator, count, run.require_same)
     if output().is_json:
         tell_json(losses_record(run.run.folder, rows))
     else:
         texts = {query.query_id: query.text for query in run.experiment.evaluator.dataset.queries}
-        show_losses(run.run.folder, rows, counted(rows), texts)
+        show_losses(run.run.folder, rows, ladder.counted(rows), texts)
     if command.overrides:
-        _log(run, rows, command)
-
-
-def _log(run: RepeatedRun, rows: pl.DataFrame, command: CommandArguments) -> None:
-    """Log the questions that lose most."""
-    tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
-    named = most_missed(rows, command.number("traces") or _TRACES)
-    where = tracking.log_retrievals(run.run.folder, list(retrievals(run.experiment.evaluator, rows, named)))
-    if where:
-        say(f"Logged: {where}")
+        tracking: Tracking = building.build(composition.composed(command.overrides), "tracking")
+        named = ladder.most_missed(rows, command.number("traces") or _TRACES)
+        where = tracking.log_retrievals(run.run.folder, list(ladder.retrievals(run.experiment.evaluator, rows, named)))
+        if where:
+            say(f"Logged: {where}")
 
 
 def _of_question(run: RepeatedRun, named: str, command: CommandArguments) -> None:
@@ -255,14 +211,13 @@ def _told(
 ) -> list[tuple[Explanation, list[Shown]]]:
     """What became of a message or document of a question; of none named, of each judged message that it misses."""
     evaluator = run.experiment.evaluator
-    said = said_messages(evaluator.dataset, query.workspace_id)
-    judged = judged_messages(evaluator.dataset).filter(query_id=query.query_id)["message_id"].to_list()
+    said = ladder.said_messages(evaluator.dataset, query.workspace_id)
+    judged = ladder.judged_messages(evaluator.dataset).filter(query_id=query.query_id)["message_id"].to_list()
     if expected is None and not judged:
         raise LcmError(f"question {query.query_id!r} has no judged messages: name what was to be found, --expect ID")
     told: list[tuple[Explanation, list[Shown]]] = []
-    with progress() as show:
-        show("replaying", 0, 1)
-        for asked in asked_again(evaluator, query.workspace_id, {query.query_id}):
+    with working("replaying"):
+        for asked in ladder.asked_again(evaluator, query.workspace_id, {query.query_id}):
             names = judged
             if expected is not None:
                 known = [*said, *asked.memory.documents["document_id"]]
@@ -271,11 +226,10 @@ def _told(
             run.require_same(found[0].traced)
             missed = [one for one in found if one.place != FOUND]
             told = [(one, _contexts(run, asked, one, budget)) for one in missed or found]
-        show("replaying", 1, 1)
     return told
 
 
-def _contexts(run: RepeatedRun, asked: Asked, found: Explanation, budget: int | None) -> list[Shown]:
+def _contexts(run: RepeatedRun, asked: ladder.Asked, found: Explanation, budget: int | None) -> list[Shown]:
     """How the contexts of a question show a message, or the first message of a document."""
     evaluator = run.experiment.evaluator
     measure = next((one for one in evaluator.measures.values() if isinstance(one, Retention)), Retention(budgets=()))
@@ -288,61 +242,50 @@ def _contexts(run: RepeatedRun, asked: Asked, found: Explanation, budget: int | 
 def show_losses(
     folder: Path, rows: pl.DataFrame, counts: Mapping[str, Mapping[str, int]], texts: Mapping[str, str]
 ) -> None:
-    """How many judged messages are in each place, by category where they are lost, and the questions that miss most.
-
-    Args:
-        texts: query id -> its words.
-    """
-    places, total = places_in_order(rows), len(rows)
-    lost = missed({place: counts[ALL][place] for place in places})
+    """How many judged messages are in each place, by category where they are lost, and the questions that miss most,
+    with their words of `texts`."""
+    places, total = ladder.places_in_order(rows), len(rows)
+    lost = ladder.missed({place: counts[ALL][place] for place in places})
     n, without = sum(lost.values()), sum(counts[ALL].get(place, 0) for place in NO_MISS)
     told = f": {' + '.join(f'{place} {times:,}' for place, times in lost.items())} = {n:,}" if lost else ""
     say(f"{folder}: {n:,} of {total - without:,} judged messages are missed by the first {FIRST} documents{told}")
     if without:
         say(f"{without:,} more are neither found nor missed: their questions have no value")
-    lines = ((place, counts[ALL][place], counts[ALL][place] / total, meant(place)) for place in places)
+    lines = [
+        (place, counts[ALL][place], counts[ALL][place] / total, _MEANT.get(place, f"lost by the stage {place}"))
+        for place in places
+    ]
     show_table(("place", Column("messages", "number"), Column("share", "share", 1), "a message there"), lines)
     by_category = [
         (
             name or "-",
             sum(of.values()),
             of.get(FOUND, 0),
-            ", ".join(f"{place} {of[place]:,}" for place in places if place in missed(of)) or "-",
+            ", ".join(f"{place} {of[place]:,}" for place in places if place in ladder.missed(of)) or "-",
         )
         for name, of in counts.items()
         if name != ALL
     ]
     show_table(("category", Column("judged", "number"), Column("found", "number"), "missed"), by_category)
-    if worst := most_missed(rows, _MOST_QUESTIONS):
-        _show_worst(rows, worst, texts)
-        say(f"next: {shlex.join(['lcm', 'why', worst[0], '--run', str(folder)])}")
-
-
-def _show_worst(rows: pl.DataFrame, query_ids: Sequence[str], texts: Mapping[str, str]) -> None:
-    lines = []
-    for query_id in query_ids:
+    if not (worst := ladder.most_missed(rows, _MOST_QUESTIONS)):
+        return
+    asked = []
+    for query_id in worst:
         of = rows.filter(query_id=query_id)
         misses = f"{of.filter(~pl.col('place').is_in([FOUND, *NO_MISS])).height} of {of.height}"
-        lines.append((query_id, misses, of["category"][0] or "-", _short(texts.get(query_id, ""), _BESIDE)))
-    show_table(("question", "misses", "category", "asks"), lines)
-
-
-def meant(place: str) -> str:
-    """What is so of a message in a place."""
-    return _MEANT.get(place, f"lost by the stage {place}")
+        asked.append((query_id, misses, of["category"][0] or "-", _short(texts.get(query_id, ""), _BESIDE)))
+    show_table(("question", "misses", "category", "asks"), asked)
+    say(f"next: {shlex.join(['lcm', 'why', worst[0], '--run', str(folder)])}")
 
 
 def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mapping[str, str]) -> None:
-    """What became of one message: the cause first, then its ladder.
-
-    Args:
-        said: message id -> its words.
-    """
+    """What became of one message, whose words are among `said`: the cause first, then its ladder."""
     say(f"{found.query.query_id} ({found.query.category}): {_short(found.query.text)}")
     say(f"{found.expected}: {_short(said.get(found.expected, ''))}")
     say(f"{found.headline}")
     if found.document_id is not None:
-        by = [f"{name} at rank {rank} ({score:.3g})" for name, rank, score in _found_by(found)]
+        branches = found.found_by.select("branch", "rank", "score").iter_rows()
+        by = [f"{name} at rank {rank} ({score:.3g})" for name, rank, score in branches]
         say(", found by: ".join([f"document {found.document_id}", *([", ".join(by)] if by else [])]))
         if not found.ladder.is_empty():
             _show_ladder(found)
@@ -365,10 +308,6 @@ def show_explanation(found: Explanation, contexts: Sequence[Shown], said: Mappin
     if contexts:
         shown = ((one.budget_tokens, one.tokens, one.how, one.why) for one in contexts)
         show_table((Column("budget", "number"), Column("context", "number"), "shown", "why"), shown)
-
-
-def _found_by(found: Explanation) -> Iterator[tuple[str, int, float]]:
-    return found.found_by.select("branch", "rank", "score").iter_rows()
 
 
 def _show_ladder(found: Explanation) -> None:
@@ -406,12 +345,12 @@ def _short(text: str, characters: int = _SHOWN) -> str:
 
 def losses_record(folder: Path, rows: pl.DataFrame) -> dict[str, Any]:
     """The places of all judged messages of a run, counted and one by one."""
-    counts = counted(rows)
+    counts = ladder.counted(rows)
     return {
         "run": str(folder),
         "first": FIRST,
         "judged": len(rows),
-        "missed": sum(missed(counts[ALL]).values()),
+        "missed": sum(ladder.missed(counts[ALL]).values()),
         "places": counts[ALL],
         "categories": {name: of for name, of in counts.items() if name != ALL},
         "messages": rows.to_dicts(),
@@ -424,12 +363,7 @@ def explanation_record(folder: Path, found: Explanation, contexts: Sequence[Show
         "run": str(folder),
         "query_id": found.query.query_id,
         "question": found.query.text,
-        "expected": found.expected,
-        "headline": found.headline,
-        "place": found.place,
-        "document_id": found.document_id,
-        "rank": found.rank,
-        "pool": found.pool,
+        **{name: getattr(found, name) for name in ("expected", "headline", "place", "document_id", "rank", "pool")},
         "found_by": found.found_by.drop("query_id", "document_id").to_dicts(),
         "ladder": found.ladder.drop("query_id", "document_id").to_dicts(),
         "taken_by": [{**row, "text": found.texts.get(row["document_id"], "")} for row in found.taken_by.to_dicts()],

@@ -1,6 +1,5 @@
 """The documentation is true: commands run, choices are named, links lead somewhere."""
 
-import ast
 import importlib.util
 import os
 import re
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import PIPELINES
+from pipelines.cli import PIPELINES, help_of
 from pipelines.config import conf_folder
 from pipelines.config.command_line import command, multirun
 from pipelines.config.composition import composed
@@ -39,7 +38,7 @@ EXECUTED = [
 IN_CI = ("README", "tutorial")
 FIGURES_OF = ("tutorial",)
 """Pages of which each line that a command is said to print is printed."""
-HELP = sorted((ROOT / "pipelines").glob("*.py"))
+
 COMPOSED = ("evaluate", "tune")
 """Commands whose examples are composed; those of the others name files that only their reader has."""
 MAY_TELL_WORSE = "regress"
@@ -147,7 +146,7 @@ def _run(place: Path, arguments: list[str]) -> str:
 
 def help_examples() -> list[list[str]]:
     """The arguments of `lcm` in each example of a help text, without the note beside it; one may go on over lines."""
-    texts = [ast.get_docstring(ast.parse(path.read_text()), clean=False) or "" for path in HELP]
+    texts = [help_of(name) for name in PIPELINES]
     lines = [line for text in texts for line in re.sub(r",\n {20,}", ", ", text).splitlines()]
     examples = [re.split(r" {3,}", line.strip())[0] for line in lines if line.startswith("  lcm ")]
     return [shlex.split(example)[1:] for example in examples]

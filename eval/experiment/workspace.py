@@ -95,6 +95,7 @@ RUN_SCHEMA: dict[str, pl.DataType] = {
     "index_tier": pl.Int64(),
     **{name: RANKED_SCHEMA[name] for name in LISTS},
 }
+_NOTHING_RANKED = pl.DataFrame(schema=RANKED_SCHEMA)
 ACTED = "acted: "
 """Begins the name of a slot among the incidents of a workspace."""
 
@@ -239,7 +240,7 @@ class WorkspaceEvaluator:
         external = self.system.ranking if isinstance(self.system.ranking, RecordedAnswers) else None
         incidents.update({} if external is None else external.incidents)
         stages = FrameCache(self.cache)
-        ranked: dict[str, list[pl.DataFrame]] = {arm: [pl.DataFrame(schema=RANKED_SCHEMA)] for arm in self.rankings}
+        ranked: dict[str, list[pl.DataFrame]] = {arm: [_NOTHING_RANKED] for arm in self.rankings}
         measured: dict[str, list[pl.DataFrame]] = {}
         facts: dict[str, pl.DataFrame] = {}
         ceilings = ceilings_among(self.arms, self.dataset) if self.rankings.keys() >= self.arms.keys() else {}

@@ -14,9 +14,9 @@ from pathlib import Path
 from lcm import consent
 from lcm.clock import parse_instant
 from lcm.errors import LcmError, TranscriptError
-from pipelines.config.check import chosen
+from pipelines.config.check import Check
 from pipelines.config.conf_folder import EVALUATE, groups, paths
-from pipelines.config.overrides import asked, quoted
+from pipelines.config.overrides import asked, key_of, quoted
 
 _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s/?#,\]'\"\\]+", re.IGNORECASE)
 
@@ -36,6 +36,12 @@ class CommandArguments:
     words: tuple[str, ...]
     settings: dict[str, str]
     overrides: tuple[str, ...]
+
+    def word(self, otherwise: str) -> str:
+        """The one word of a command; what is told of none, and of several, says what it names."""
+        if len(self.words) != 1:
+            raise LcmError(otherwise)
+        return self.words[0]
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         value = self.settings.get(name, "true" if default else "false")
@@ -58,6 +64,10 @@ class CommandArguments:
         except ValueError as error:
             raise LcmError(f"{name} must be an ISO 8601 date or instant, got {value!r}") from error
 
+    def names(self, name: str) -> list[str]:
+        """The values of a list, in brackets or not."""
+        return list(filter(None, map(str.strip, self.settings.get(name, "").strip("[]").split(","))))
+
     def choice(self, name: str, choices: Sequence[str], default: str) -> str:
         value = self.settings.get(name, default)
         if value not in choices:
@@ -66,15 +76,8 @@ class CommandArguments:
 
 
 def told_apart(arguments: Sequence[str], own: Collection[str] = (), *, is_configured: bool = True) -> CommandArguments:
-    """Tell words from settings; a file that is there is a word, though its name hold a `=`.
-
-    Args:
-        arguments: of the command line.
-        own: keys of the command's own settings.
-        is_configured: whether the command takes overrides.
-    Raises:
-        LcmError: naming a key that is misspelt, or that a command without overrides does not have.
-    """
+    """Tell words from settings, the command's own from overrides, where it takes any; a file that is there is a word,
+    though its name hold a `=`."""
     words, settings, overrides = [], {}, []
     for argument in arguments:
         key, equals, value = argument.partition("=")
@@ -113,8 +116,9 @@ def consented(arguments: Sequence[str]) -> Iterator[list[str]]:
         key, equals, value = argument.partition("=")
         names = [name.strip(" '\"") for name in value.strip("[]").split(",")]
         if key == "trust" and equals and not Path(argument).exists():
-            folders = {name for name in names if "/" in name and Path(name).expanduser().is_dir()}
-            if wrong := [name for name in names if name not in folders and not _is_theirs(name)]:
+            theirs = {name for name in names if name.isidentifier() and name not in consent.OWN}
+            theirs |= {name for name in names if "/" in name and Path(name).expanduser().is_dir()}
+            if wrong := [name for name in names if name not in theirs]:
                 raise LcmError(f"trust={value}: {wrong[0]!r} is no package of yours; write trust=[PACKAGE]")
             said[consent.TRUST].update(names)
             continue
@@ -144,16 +148,8 @@ def _commands(argument: str) -> Iterator[tuple[str, ...]]:
             yield consent.words_of_command(asked(f"command={named}").value)
 
 
-def _is_theirs(package: str) -> bool:
-    return package.isidentifier() and package not in consent.OWN
-
-
 def written_out(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command, with the words among them as overrides of `dataset=own`.
-
-    Raises:
-        LcmError: if a word names no file, or it is not clear which of them holds the questions.
-    """
+    """The arguments of a command, with the words among them as overrides of `dataset=own`."""
     words = [one for one in arguments if _is_word(one)]
     if not words:
         return list(arguments)
@@ -166,7 +162,7 @@ def written_out(arguments: Sequence[str]) -> list[str]:
                 f"{word}: no such file or folder; sessions and questions are named by their paths, settings as "
                 f"KEY=VALUE: {_HOW}"
             )
-    keys = {one.lstrip("+~").partition("=")[0]: one for one in overrides}
+    keys = {key_of(one): one for one in overrides}
     if keys.get("dataset", "dataset=own").partition("=")[2] != "own":
         raise LcmError(f"{words[0]} names sessions of your own, but {keys['dataset']} is chosen: leave one out")
     if "dataset.paths" in keys:
@@ -214,10 +210,8 @@ def _told_apart(words: Sequence[str]) -> tuple[list[str], str]:
 
     found = _of_questions(words)
     if len(found) > 1:
-        raise LcmError(
-            f"{found[0]} and {found[1]} both look like questions; name one, dataset.questions={found[0]}, beside the "
-            "sessions"
-        )
+        named = f"name one, dataset.questions={found[0]}, beside the sessions"
+        raise LcmError(f"{found[0]} and {found[1]} both look like questions; {named}")
     if not found and _is_no_session(local(words[-1])):
         found = [words[-1]]  # reading it says what is wrong with it
     if not found:
@@ -267,7 +261,7 @@ def environment_overrides(overrides: Sequence[str], pipeline: str = EVALUATE) ->
     wanted = yaml_overrides(os.environ)
     if not wanted:
         return ()
-    known = set(paths(chosen(overrides, pipeline).config))
+    known = set(paths(Check(overrides, pipeline).chosen.config))
     for key in sorted(wanted.keys() - known):
         group = key.partition(".")[0]
         if group in known:

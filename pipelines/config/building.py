@@ -20,9 +20,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from eval.measures.measure import is_timing
 from lcm.errors import LcmError
-from pipelines.config.check import written_as
 from pipelines.config.composition import explained, flat
-from pipelines.config.conf_folder import groups, shipped
+from pipelines.config.conf_folder import groups, shipped, written_as
 from pipelines.config.trust import TARGET, component, refusals
 
 BESIDE = ("tracking", "cache", "stages", "executor", "report")
@@ -46,14 +45,8 @@ def class_of(group: str, choice: str) -> type:
 
 
 def build(config: DictConfig, key: str, whole: Mapping[str, Any] | None = None) -> Any:
-    """The object that the node `key` describes: the one place where configuration becomes objects.
-
-    Args:
-        config: composed.
-        whole: the configuration as `worked_out` gives it, where more than one object is built.
-    Raises:
-        LcmError: naming every setting of the wrong type, or that its component refuses.
-    """
+    """The object that the node `key` describes: the one place where configuration becomes objects; `whole` is the
+    configuration as `worked_out` gives it, where more than one is built."""
     with explained():
         if config.get(key) is None:
             choices = groups().get(key)
@@ -90,16 +83,8 @@ def _written(config: DictConfig, path: str) -> str:
 def build_all(
     config: DictConfig, keys: Sequence[str], *checks: Check, whole: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Several objects, by their keys.
-
-    Args:
-        config: composed.
-        keys: of what is built.
-        checks: of what was built; where something was not, a check that looks for it is passed over.
-        whole: the configuration as `worked_out` gives it, where that is known.
-    Raises:
-        LcmError: naming what each of them refuses.
-    """
+    """Several objects, by their keys; whatever they refuse is told at once. Where something was not built, a check that
+    looks for it is passed over; `whole` is the configuration as `worked_out` gives it, where that is known."""
     built: dict[str, Any] = {}
     refused: list[LcmError] = []
     whole = worked_out(config) if whole is None else whole
@@ -186,15 +171,8 @@ class RefusedError(Exception):
 
 
 def instantiated(node: Any, path: str, locate: Callable[[str], Any]) -> Any:
-    """What a resolved node describes; a part that stands in two places is made twice.
-
-    Args:
-        node: plain data; a mapping with `_target_` describes a component.
-        path: of the node in the configuration.
-        locate: finds what a `_target_` names.
-    Raises:
-        RefusedError: from what the component raised, or several of its parts.
-    """
+    """What a resolved node describes; a part that stands in two places is made twice. `locate` finds what a `_target_`
+    names."""
     if isinstance(node, list):
         return list(_all_of({f"{path}[{i}]": inner for i, inner in enumerate(node)}, path, locate))
     if not isinstance(node, dict):
@@ -237,13 +215,7 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
 
 
 def misfits(node: Any, key: str, locate: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
-    """Every setting of a resolved node that its component cannot take: its key, and what is wrong with it.
-
-    Args:
-        node: plain data; a mapping with `_target_` describes a component.
-        key: of the node itself.
-        locate: finds what a `_target_` names.
-    """
+    """Every setting of a resolved node at a key that its component cannot take: its key, and what is wrong with it."""
     if isinstance(node, Mapping):
         hints = _hints(locate(node["_target_"])) if "_target_" in node else {}
         for name, value in node.items():

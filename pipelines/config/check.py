@@ -7,24 +7,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lcm import consent
 from lcm.errors import LcmError
-from pipelines.config.conf_folder import (
-    EVALUATE,
-    PRESETS,
-    REFERENCE,
-    Choosing,
-    Chosen,
-    Tree,
-    at,
-    chosen_by,
-    groups,
-    paths,
-    place,
-    shipped,
-)
+from pipelines.config import conf_folder
+from pipelines.config.conf_folder import EVALUATE, PRESETS, Choosing, Chosen, Tree, at, groups, paths, written_as
 from pipelines.config.overrides import Asked, asked
 
 SEARCH_PATH = "hydra.searchpath"
@@ -65,44 +53,21 @@ class WrongOverridesError(LcmError):
         """Of which no choice is known: what is said of their settings is said of another choice."""
 
 
-class Checked(NamedTuple):
-    """What was held against the tree and found right."""
-
-    asked: list[Asked]
-    choosing: list[Asked]
-    """Those of them that choose of a group."""
-    folders: list[Path]
-    """That choices are looked for in, beside `conf`."""
-    chosen: Chosen
-
-
-def checked(overrides: Sequence[str], pipeline: str = EVALUATE) -> Checked:
-    """Hold overrides against the tree.
-
-    Raises:
-        WrongOverridesError: naming every one that is wrong, its value and the remedy.
-    """
-    check = _Check(overrides, pipeline)
+def checked(overrides: Sequence[str], pipeline: str = EVALUATE) -> "Check":
+    """Hold overrides against the tree; whatever is wrong is told at once, its value and the remedy."""
+    check = Check(overrides, pipeline)
     if check.reasons and (more := folders_of_plugins()):
-        check = _Check(overrides, pipeline, more)
+        check = Check(overrides, pipeline, more)
     if check.reasons:
         in_order = sorted(check.reasons, key=lambda one: overrides.index(one) if one in overrides else -1)
         told = [check.reasons[one] for one in in_order]
         raise WrongOverridesError(told, check.others, check.groups_refused)
-    return Checked(check.asked, check.choosing, check.folders, check.chosen)
+    return check
 
 
-def chosen(overrides: Sequence[str], pipeline: str = EVALUATE) -> Chosen:
-    """What the choices among overrides make of a configuration; those that are wrong are passed over."""
-    return _Check(overrides, pipeline).chosen
+class Check:
+    """Overrides held against the tree; those that are wrong are passed over, and the reasons noted."""
 
-
-def tree_of(overrides: Sequence[str]) -> Tree:
-    """The tree that overrides choose in."""
-    return _Check(overrides, EVALUATE).tree
-
-
-class _Check:
     def __init__(self, overrides: Sequence[str], pipeline: str, more: Sequence[Path] = ()) -> None:
         self.pipeline = pipeline
         self.reasons: dict[str, str] = {}
@@ -111,8 +76,11 @@ class _Check:
         """Whether the choices could be made, so that it is known what settings there are."""
         self.asked = list(self._read(overrides))
         self.folders = list(self._searched())
-        self.tree = Tree([*self.folders, *more]) if self.folders or more else shipped()
-        self.choosing = [one for one in self.asked if self._is_choosing(one)]
+        """That choices are looked for in, beside `conf`."""
+        self.tree = Tree([*self.folders, *more]) if self.folders or more else conf_folder.shipped()
+        settable = [one for one in self.asked if not isinstance(one.value, dict) and not one.is_hydras]
+        self.choosing = [one for one in settable if self.tree.is_group(one.key)]
+        """What chooses of a group."""
         self.chosen = self._choose(self.choosing)
         config = self.chosen.config
         settings = [one for one in self.asked if one not in self.choosing and one.group not in self.groups_refused]
@@ -142,10 +110,6 @@ class _Check:
                 except LcmError as error:
                     self.reasons[one.text] = str(error)
 
-    def _is_choosing(self, one: Asked) -> bool:
-        is_setting = isinstance(one.value, dict) or one.is_hydras
-        return not is_setting and self.tree.is_group(one.key)
-
     def _choose(self, asked_for: Sequence[Asked]) -> Chosen:
         """Make the choices that can be made; note why others cannot."""
         choosing: dict[str, Choosing] = {}
@@ -158,7 +122,8 @@ class _Check:
                 self._refuse(one, reason)
                 continue
             choice = tuple(one.value) if isinstance(one.value, list) else one.value
-            choosing[one.text] = Choosing(one.sign, one.key, one.package, choice)
+            key = one.key if one.package is None else f"{one.key}@{one.package or '_global_'}"
+            choosing[one.text] = Choosing(key, choice, one.sign)
         try:
             made = self.tree.chosen(self.pipeline, list(choosing.values()))
         except LcmError as error:  # of a YAML that is chosen: nothing is known of settings then
@@ -167,10 +132,16 @@ class _Check:
             return Chosen({})
         before = None
         for one in asked_for:
-            key = choosing[one.text].key if one.text in choosing else None
-            if key in made.unmatched:
-                self._refuse(one, self._no_place(one, made))
-            elif key and one.sign == "+":
+            if one.text not in choosing:
+                continue
+            key = choosing[one.text].key
+            if key in made.unmatched and one.sign == "~":
+                self._refuse(one, f"{one.text}: there is no such choice here to take out")
+            elif key in made.unmatched and one.package is None:
+                self._refuse(one, self._unknown(one.key, made.config))
+            elif key in made.unmatched:
+                self._refuse(one, f"{one.text}: there is no choice of {one.key} at {one.package}; +{one.text} adds one")
+            elif one.sign == "+":
                 others = [choice for choice in choosing.values() if choice.sign != "+"]
                 before = before or self.tree.chosen(self.pipeline, others)
                 if key in before.choices:
@@ -202,14 +173,6 @@ class _Check:
                 hint = hint or _IN_PLACE_OF_A_CHOICE.get(group, "").format(measure=_measure(str(choice)))
                 return f"{group}={choice}: no such choice; choose one of: {', '.join(options)}{hint}"
         return None
-
-    def _no_place(self, one: Asked, made: Chosen) -> str:
-        """Why there is no choice here that a command could make."""
-        if one.sign == "~":
-            return f"{one.text}: there is no such choice here to take out"
-        if one.package is None:
-            return self._unknown(one.key, made.config)
-        return f"{one.text}: there is no choice of {one.key} at {one.package}; +{one.text} adds one"
 
     def _no_components(self, made: Chosen) -> Iterator[tuple[str, str]]:
         """Choices whose YAML is not what its group takes: a component, settings of all groups, or a map."""
@@ -312,26 +275,26 @@ class _Check:
         here = process.extract(key, known, scorer=fuzz.ratio, score_cutoff=ALIKE, limit=_MOST)
         group, dot, _ = key.partition(".")
         of_others = [group] if dot and group in groups() else [] if here else groups().keys() & config.keys()
-        others = {f"{one}.{path}": one for one in of_others for path in self._settings(one)}
+        others = {
+            f"{one}.{path}": one
+            for one in of_others
+            for choice in self.tree.choices(one)
+            for path in paths(self.tree.node(one, choice))
+        }
         new = sorted(others.keys() - set(known))
         least = here[0][1] if here else ALIKE
         best = process.extractOne(key, new, scorer=fuzz.ratio, score_cutoff=least)
         nearest = best[0] if best else next((path for path in new if path.endswith(f".{key}") and not here), None)
         if nearest is not None and not (best and here and best[1] == least):
-            return [
-                f"{nearest} of {others[nearest]}={self._choices_with(others[nearest], nearest.partition('.')[2])[0]}"
-            ]
+            having = self._choices_with(others[nearest], nearest.partition(".")[2])
+            return [f"{nearest} of {others[nearest]}={having[0]}"]
         return [path for path, _, _ in here]
-
-    def _settings(self, group: str) -> set[str]:
-        """The keys that a choice of a group has."""
-        return {path for choice in self.tree.choices(group) for path in paths(self.tree.node(group, choice))}
 
     def _choices_with(self, group: str, path: str) -> list[str]:
         """The choices of a group that have a setting, those of the systems first."""
         absent = object()
         having = [one for one in self.tree.choices(group) if at(self.tree.node(group, one), path, absent) is not absent]
-        usual = [chosen_by(name).get(group) for name in groups()["system"]]
+        usual = [conf_folder.chosen_by(name).get(group) for name in groups()["system"]]
         return list(dict.fromkeys([*(str(choice) for choice in usual if choice in having), *having]))
 
     def _in_other_choices(self, key: str, config: Mapping[str, Any]) -> str | None:
@@ -344,18 +307,14 @@ class _Check:
             return None
         choice = self.chosen.choices.get(group)
         here = f" ({choice})" if choice else ""
-        systems = [name for name in groups()["system"] if chosen_by(name).get(group) in having]
+        systems = [name for name in groups()["system"] if conf_folder.chosen_by(name).get(group) in having]
         told = " or ".join(f"{group}={one}" for one in having[:_MOST])
         beside = f" ({', '.join(f'system={name}' for name in systems[:_MOST])})" if systems else ""
         return f"the {group} that is chosen{here} has none; {told} has it{beside}"
 
 
 def searched_folders(places: Any) -> list[Path]:
-    """The folders that a search path names.
-
-    Raises:
-        LcmError: naming a place whose mere reading would import a module, or a folder that is not there.
-    """
+    """The folders that a search path names; no place whose mere reading would import a module."""
     found: list[Path] = []
     for named in map(str, places if isinstance(places, list) else [places]):
         scheme, separator, path = named.partition("://")
@@ -426,17 +385,6 @@ def _measure(word: str) -> str:
     kinds = {name.lower(): name for name in RANKING_MEASURES if name != "judged"}  # which is measured beside them
     near = process.extractOne(kind.lower(), list(kinds), scorer=fuzz.ratio, score_cutoff=ALIKE)
     return f"{kinds[near[0]]}{sign}{cutoff}" if near else HEADLINE[0]
-
-
-def written_as(config: Mapping[str, Any], key: str) -> str:
-    """The key at which a setting is written: `memory.ranking.order` is there because `ranking.order` is."""
-    node: Any = config
-    names = key.split(".")
-    for i, name in enumerate(names):
-        node = node.get(name) if isinstance(node, Mapping) else None
-        if isinstance(node, str) and (reference := REFERENCE.fullmatch(node)):
-            return written_as(config, ".".join([place(reference, ".".join(names[: i + 1])), *names[i + 1 :]]))
-    return key
 
 
 def _new(key: str, held: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from lcm.errors import LcmError
 from pipelines.config.arguments import CommandArguments, at_home, environment_overrides, told_apart, written_out
 from pipelines.config.check import SEARCH_PATH, WrongOverridesError, checked
 from pipelines.config.conf_folder import EVALUATE, groups
-from pipelines.config.overrides import asked, parsed, quoted
+from pipelines.config.overrides import asked, key_of, parsed, quoted
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -26,7 +26,6 @@ _BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 """The settings of Hydra's own that act here; it runs no job by itself."""
 
 
-_FOR = "for="
 _OF_MANY = (EVALUATE, "tune")
 """Pipelines that take `for=PLUGIN`, to say which swept keys a plugin can take."""
 
@@ -68,7 +67,7 @@ class Multirun:
 
 
 def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str] | None = None) -> Command:
-    """Read a command line, and compose what it asks to be run. CommandArguments as those of `command`."""
+    """Read a command line, as `command` does, and compose what it asks to be run."""
     asked = command(arguments, pipeline, own)
     if asked.is_multirun and pipeline != EVALUATE:
         raise LcmError(f"`lcm {pipeline}` makes one run at a time: leave -m out")
@@ -95,13 +94,8 @@ def read(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str
 
 
 def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[str] | None = None) -> Command:
-    """Read a command line.
-
-    Args:
-        arguments: of the command line.
-        pipeline: whose configuration it is about.
-        own: keys of settings that no configuration has; None = the command takes overrides alone, and no words.
-    """
+    """Read a command line about the configuration of a pipeline; `own` are keys of settings that no configuration has,
+    None where the command takes overrides alone, and no words."""
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("--cfg", "-c", choices=("job", "hydra", "all"))
@@ -118,20 +112,19 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
     if found.explain and (found.multirun or found.cfg or own is not None or pipeline != EVALUATE):
         raise LcmError("--explain is about one run of `lcm evaluate`: leave the other command, -m or --cfg out")
     if own is None:
-        of_plugin = [one for one in found.arguments if one.startswith(_FOR) and pipeline in _OF_MANY]
+        of_plugin = [one for one in found.arguments if one.startswith("for=") and pipeline in _OF_MANY]
         rest = [one for one in found.arguments if one not in of_plugin]
-        told = CommandArguments(
-            (),
-            {_FOR[:-1]: one.removeprefix(_FOR) for one in of_plugin},
-            tuple(written_out(rest) if pipeline == EVALUATE else rest),
-        )
+        asked_for = {"for": of_plugin[-1].removeprefix("for=")} if of_plugin else {}
+        told = CommandArguments((), asked_for, tuple(written_out(rest) if pipeline == EVALUATE else rest))
     else:
         told = told_apart(found.arguments, own)
-    overrides: Sequence[str] = [at_home(override) for override in _whole_spaces(told.overrides)]
+    overrides: list[str] = []
+    for override in map(at_home, told.overrides):  # Hydra would lay a space that is written out over the ready one
+        overrides += ("~space", f"+{override}") if override.startswith("space={") else (override,)
     if found.config_dir is not None:
         overrides = _searching(overrides, found.config_dir)
     for override in overrides:
-        key = override.lstrip("+~").partition("=")[0]
+        key = key_of(override)
         if key.startswith(("hydra/launcher", "hydra.launcher")):
             raise LcmError(f"{override}: {_NO_LAUNCHER}")
         if key.startswith(("hydra.", "hydra/")) and not (
@@ -148,12 +141,6 @@ def command(arguments: Sequence[str], pipeline: str = EVALUATE, own: Collection[
         words=told.words,
         own=told.settings,
     )
-
-
-def _whole_spaces(overrides: Sequence[str]) -> Iterator[str]:
-    """The overrides, with a space that is written out in place of the ready one: Hydra would lay it over that."""
-    for override in overrides:
-        yield from ("~space", f"+{override}") if override.startswith("space={") else (override,)
 
 
 def _searching(overrides: Sequence[str], folder: str) -> list[str]:
@@ -183,17 +170,30 @@ def shown(asked: Command) -> str:
 
 @contextmanager
 def claimed(asked: Command, *, goes_on: bool = False) -> Iterator[Path]:
-    """The folder of a run, made here: the one that is named, else one that no other run has; removed if left empty.
-
-    Args:
-        asked: the command.
-        goes_on: the folder may be there, for what is in it is not begun anew.
-    """
+    """The folder of a run, made here: the one that is named, else one that no other run has; where the command goes on
+    with what is in it, it may be there."""
     is_named = any(override.startswith(f"{_RUN_DIR}=") for override in asked.overrides)
+    with _made(asked.folder, _RUN_DIR, may_exist=is_named or goes_on) as folder:
+        yield folder
+
+
+@contextmanager
+def new_folder_of(command: str, into: str | None, now: datetime) -> Iterator[Path]:
+    """The folder of what a command finds, made here: the one that `into=` names, else one below `runs/`."""
+    wanted = Path(into) if into else Path("runs") / f"{now:%Y-%m-%d}" / f"{now:%H-%M-%S}-{command}"
+    if (wanted / "summary.json").exists():
+        raise LcmError(f"into={wanted} holds a complete run or comparison: name another folder, or remove that first")
+    with _made(wanted, "into", may_exist=into is not None) as folder:
+        yield folder
+
+
+@contextmanager
+def _made(wanted: Path, named_by: str, *, may_exist: bool) -> Iterator[Path]:
+    """A new folder, removed if it is left empty."""
     try:
-        folder = new_folder(asked.folder, may_exist=is_named or goes_on)
+        folder = new_folder(wanted, may_exist)
     except OSError as error:
-        raise LcmError(f"{_RUN_DIR}={asked.folder} cannot be made ({error.strerror}); name another") from error
+        raise LcmError(f"{named_by}={wanted} cannot be made ({error.strerror}); name another") from error
     try:
         yield folder
     finally:
@@ -215,21 +215,6 @@ def new_folder(wanted: Path, may_exist: bool = False) -> Path:
     return folder
 
 
-def new_folder_of(command: str, into: str | None, now: datetime) -> Path:
-    """Make the folder of what a command finds: the one that `into=` names, else one below `runs/`.
-
-    Raises:
-        LcmError: if it holds a complete one already, or cannot be made.
-    """
-    wanted = Path(into) if into else Path("runs") / f"{now:%Y-%m-%d}" / f"{now:%H-%M-%S}-{command}"
-    if (wanted / "summary.json").exists():
-        raise LcmError(f"into={wanted} holds a complete run or comparison: name another folder, or remove that first")
-    try:
-        return new_folder(wanted, may_exist=into is not None)
-    except OSError as error:
-        raise LcmError(f"into={wanted} cannot be made ({error.strerror}); name another") from error
-
-
 def multirun(asked: Command) -> Multirun:
     """Work out the points of a command: every combination of the values of its overrides, the last varying fastest."""
     from omegaconf import OmegaConf
@@ -239,11 +224,10 @@ def multirun(asked: Command) -> Multirun:
 
     with explained():
         given = parsed(asked.overrides)
-    is_shared = (one.key_or_group in groups() and not one.is_sweep_override() for one in given)
     shared = [
         str(one.input_line)
-        for one, shares in zip(given, is_shared, strict=True)
-        if shares or one.key_or_group.startswith("hydra.")
+        for one in given
+        if one.key_or_group.startswith("hydra.") or (one.key_or_group in groups() and not one.is_sweep_override())
     ]
     try:
         hydra = composed_whole(shared, asked.pipeline).hydra

@@ -70,19 +70,6 @@ def config_name(pipeline: str) -> str:
     return _CONFIG_NAMES.get(pipeline, pipeline)
 
 
-@cache
-def table_of_contents(pipeline: str) -> tuple[str, ...]:
-    """The groups that a pipeline's configuration has a choice of, in order."""
-    file = _of_conf(config_name(pipeline))
-    found: list[str] = []
-    for one in file.defaults if file else ():
-        if one.group in groups():
-            found.append(one.group)
-        elif one.is_file and one.choice == config_name(EVALUATE):
-            found += table_of_contents(EVALUATE)
-    return tuple(dict.fromkeys(found))
-
-
 def at(node: Any, key: str, absent: Any = None) -> Any:
     """What stands at a dotted key of plain data."""
     for name in key.split("."):
@@ -90,6 +77,14 @@ def at(node: Any, key: str, absent: Any = None) -> Any:
             return absent
         node = node[name]
     return node
+
+
+def nodes(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """A node of plain data and all below it, in maps and lists, each with its dotted key."""
+    yield key, node
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for name, child in inner:
+        yield from nodes(child, f"{key}.{name}" if key else str(name))
 
 
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -115,6 +110,17 @@ def place(reference: re.Match[str], written: str) -> str:
     """The key that a reference written at a key means."""
     dots, name = reference.groups()
     return ".".join([*written.split(".")[: -len(dots)], name]) if dots else name
+
+
+def written_as(config: Mapping[str, Any], key: str) -> str:
+    """The key at which a setting is written: `memory.ranking.order` is there because `ranking.order` is."""
+    node: Any = config
+    names = key.split(".")
+    for i, name in enumerate(names):
+        node = node.get(name) if isinstance(node, Mapping) else None
+        if isinstance(node, str) and (reference := REFERENCE.fullmatch(node)):
+            return written_as(config, ".".join([place(reference, ".".join(names[: i + 1])), *names[i + 1 :]]))
+    return key
 
 
 class Default(NamedTuple):
@@ -143,22 +149,12 @@ class Yaml(NamedTuple):
 class Choosing(NamedTuple):
     """What a command chooses of a group."""
 
-    sign: str
-    """Nothing, `+` to add a choice, or `~` to take one out."""
-    group: str
-    package: str | None
+    key: str
+    """A group, or `GROUP@PLACE`."""
     choice: Any
     """A name, or a tuple of several; None where one is taken out."""
-
-    @property
-    def key(self) -> str:
-        return self.group if self.package is None else f"{self.group}@{self.package or '_global_'}"
-
-
-def choosing(key: str, choice: Any, sign: str = "") -> Choosing:
-    """What is chosen at a group, or at `GROUP@PLACE`."""
-    group, _, package = key.partition("@")
-    return Choosing(sign, group, package or None, choice)
+    sign: str = ""
+    """Nothing, `+` to add a choice, or `~` to take one out."""
 
 
 @dataclass(slots=True)
@@ -189,11 +185,8 @@ class Tree:
         return sorted(searched.union(groups().get(group, ())))
 
     def file(self, path: str) -> Yaml | None:
-        """The YAML at a path, `GROUP/CHOICE`; None where there is none.
-
-        Raises:
-            LcmError: if it cannot be read, or lies in no folder that is searched: `../name` and links lead out.
-        """
+        """The YAML at a path, `GROUP/CHOICE`, in a folder that is searched: `../name` and links lead out; None where
+        there is none."""
         if ".." in path.split("/"):
             raise LcmError(f"defaults: {path} lies outside of the folders that are searched: copy its YAML in there")
         for folder in () if _of_conf(path) else self.folders:
@@ -206,22 +199,14 @@ class Tree:
 
     def node(self, group: str, choice: str) -> Any:
         """What a choice gives its group, references as they are written."""
-        whole = _Composing(self, {}, ()).whole(f"{group}/{choice}", group, group.replace("/", "."))
-        return at(whole.config, group.replace("/", "."), {})
+        key = group.replace("/", ".")
+        return at(_Composing(self).whole(f"{group}/{choice}", group, key).config, key, {})
 
     def chosen(self, pipeline: str, choosing: Sequence[Choosing] = ()) -> Chosen:
-        """What choices make of a pipeline's configuration; whoever gets it may change it.
-
-        Raises:
-            LcmError: if a YAML cannot be read, or names a choice that is none.
-        """
+        """What choices make of a pipeline's configuration; whoever gets it may change it."""
         wanted = pipeline, tuple(choosing)
         if wanted not in self._kept:
-            asked = {one.key: one.choice for one in choosing if not one.sign}
-            added = [Default(one.group, one.choice, one.package) for one in choosing if one.sign == "+"]
-            dropped = {one.key: one.choice for one in choosing if one.sign == "~"}
-            whole = _Composing(self, asked, added, dropped).whole(config_name(pipeline))
-            self._kept[wanted] = pickle.dumps(whole)
+            self._kept[wanted] = pickle.dumps(_Composing(self, choosing).whole(config_name(pipeline)))
         made: Chosen = pickle.loads(self._kept[wanted])  # noqa: S301 - our own; a tenth of a deep copy's time
         return made
 
@@ -235,13 +220,12 @@ def shipped() -> Tree:
 class _Composing:
     """Which files are taken, as Hydra 1.3 has it: later ones in a list are asked first, so that their overrides win."""
 
-    def __init__(
-        self, tree: Tree, asked: Mapping[str, Any], added: Sequence[Default], dropped: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, tree: Tree, choosing: Sequence[Choosing] = ()) -> None:
         self.tree = tree
-        self.asked = dict(asked)
-        self.added = tuple(added)
-        self.dropped = dict(dropped or {})
+        self.asked = {one.key: one.choice for one in choosing if not one.sign}
+        added = ((*one.key.partition("@"), one.choice) for one in choosing if one.sign == "+")
+        self.added = [Default(group, choice, package or None) for group, _, package, choice in added]
+        self.dropped = {one.key: one.choice for one in choosing if one.sign == "~"}
         self.unmatched = list(self.asked)
         self.kept = set(self.dropped)
         self.choices: dict[str, str | None] = {}
@@ -289,8 +273,9 @@ class _Composing:
             if key in self.dropped and self.dropped[key] in (None, choice):
                 self.kept.discard(key)
                 return
-            if choice is None or isinstance(choice, str):
-                choice = self.choices[key] = choice and self._worked_out(choice)
+            if choice is None or isinstance(choice, str):  # which may be written as that of other groups
+                made = re.sub(r"\$\{([^}]*)\}", lambda name: str(self.choices.get(name[1], name[0])), choice or "")
+                choice = self.choices[key] = made or choice
         for name in choice if isinstance(choice, (list, tuple)) else () if choice is None else (choice,):
             path = f"{own}/{name}" if own else name
             file = self.tree.file(path)
@@ -300,10 +285,6 @@ class _Composing:
             elif not one.is_optional:
                 choices = ", ".join(self.tree.choices(own))
                 raise LcmError(f"{parent.path}: {own}={name}: no such choice; choose one of: {choices}")
-
-    def _worked_out(self, choice: str) -> str:
-        """A choice that is written as that of other groups."""
-        return re.sub(r"\$\{([^}]*)\}", lambda found: str(self.choices.get(found[1], found[0])), choice)
 
 
 def _group(one: Default, group: str) -> str:
@@ -398,16 +379,11 @@ def _header(text: str) -> str | None:
 
 
 def _default(entry: Any) -> Default:
-    if isinstance(entry, str):
-        path, has_package, package = entry.partition("@")
-        group, slash, name = path.rpartition("/")
-        return Default(group or slash, name, _placed(package) if has_package else None, is_file=True)
-    ((key, choice),) = entry.items()
+    ((key, choice),) = [(entry, None)] if isinstance(entry, str) else entry.items()
     words, has_package, package = key.partition("@")
+    placed = ("" if package == "_here_" else package.partition(":")[0]) if has_package else None
+    if isinstance(entry, str):
+        group, slash, name = words.rpartition("/")
+        return Default(group or slash, name, placed, is_file=True)
     *signs, group = words.split(" ")
-    placed = _placed(package) if has_package else None
     return Default(group, choice, placed, "override" in signs, "optional" in signs)
-
-
-def _placed(package: str) -> str:
-    return "" if package == "_here_" else package.partition(":")[0]

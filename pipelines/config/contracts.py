@@ -44,16 +44,8 @@ _COMMAND = "lcm evaluate"
 def refuse_unused(
     config: DictConfig, overrides: Sequence[str], pipeline: str = EVALUATE, roots: Collection[str] = ()
 ) -> None:
-    """Refuse what was set and what nothing in the configuration takes up, and what is taken up and not there.
-
-    Args:
-        config: composed.
-        overrides: what was asked for.
-        pipeline: by whom.
-        roots: what that pipeline builds, where that is not everything.
-    Raises:
-        LcmError: naming every such override and part.
-    """
+    """Refuse what was set and what nothing in the configuration takes up, and what is taken up and not there; `roots`
+    are what a pipeline builds, where that is not everything."""
     plain = as_written(config)
     read = reached(plain, roots) if roots else plain.keys()
     named = ", ".join(sorted(read))
@@ -75,36 +67,23 @@ def with_other_reasons(error: WrongOverridesError, pipeline: str) -> LcmError:
         config = composed(error.others, pipeline)
     except (*CONFIGURATION_ERRORS, LcmError):
         return error
-    about_unknown = re.compile(rf"\b({'|'.join(error.groups)})\b") if error.groups else None
-    told = [
-        one
-        for one in problems(as_written(config), error.others)
-        if about_unknown is None or not about_unknown.search(one)
-    ]
-    return LcmError("; ".join(dict.fromkeys([str(error), *told, *_refused_parts(config)])))
-
-
-def _refused_parts(config: DictConfig) -> Iterator[str]:
-    """What parts refuse of their settings; a part that others refer to is built with them."""
+    about_unknown = re.compile(rf"\b({'|'.join(error.groups) or '(?!)'})\b")
+    told = [one for one in problems(as_written(config), error.others) if not about_unknown.search(one)]
     plain = as_written(config)
-    referred = {name for _, name in REFERENCE.findall(str(plain))} | slots()
-    for key, node in plain.items():
-        if isinstance(node, dict) and key not in referred:
-            try:
-                build(config, key)
-            except LcmError as error:
-                yield str(error)
+    referred = {name for _, name in REFERENCE.findall(str(plain))} | slots()  # which are built with who refers to them
+    for key in (key for key, node in plain.items() if isinstance(node, dict) and key not in referred):
+        try:
+            build(config, key)
+        except LcmError as refused:
+            told.append(str(refused))
+    return LcmError("; ".join(dict.fromkeys([str(error), *told])))
 
 
 def problems(plain: dict[str, Any], overrides: Sequence[str]) -> Iterator[str]:
-    """What overrides set without effect, and parts that lack what they need: a line each.
+    """What overrides set without effect, as `guidance.stability_threshold=0` with `compaction=none`, which asks no
+    guidance, and parts that lack what they need: a line each. Idle stages are taken out of the configuration.
 
     A choice that another choice leaves without work is no such problem: `idle_note` tells of it.
-
-    Args:
-        plain: the configuration, interpolations as they are written; idle stages are taken out of it.
-        overrides: what was asked for, as `guidance.stability_threshold=0` with `compaction=none`, which folds nothing
-            and so asks no guidance; a number of a stage that stands in no order.
     """
     for name in settings_of_no_measure(plain):
         yield (
@@ -130,23 +109,23 @@ def problems(plain: dict[str, Any], overrides: Sequence[str]) -> Iterator[str]:
             )
         if group == "ranking" and (because := _unused_path(plain["ranking"], path)):
             yield f"{override} has no effect: {because}"
-    summarizer = plain.get("summarizer") or {}
-    if "summarizer" in referred and str(summarizer.get("_target_", "")).endswith(".T5") and summarizer["model"] is None:
+
+    def is_a(group: str, name: str) -> bool:
+        return str((plain.get(group) or {}).get(TARGET, "")).endswith(f".{name}")
+
+    if "summarizer" in referred and is_a("summarizer", "T5") and plain["summarizer"]["model"] is None:
         yield (
             "summarizer=t5 has no model: `lcm models get t5-small` downloads one; set summarizer.model to its name, a "
             "folder or a hub id, or choose summarizer=chain, which goes on without one"
         )
-    fusion, source = plain.get("fusion") or {}, plain.get("source") or {}
-    weighs_nothing = not any((fusion.get("dense_weight"), fusion.get("lexical_weight"), fusion.get("weights")))
-    if "fusion" in referred and str(fusion.get("_target_", "")).endswith(".ReciprocalRank") and weighs_nothing:
-        of_source = str(source.get("_target_", ""))
-        if of_source.startswith("lcm.retrieval.source.") and not of_source.endswith(".Branches"):
+    if "fusion" in referred and is_a("fusion", "ReciprocalRank") and not is_a("source", "Branches"):
+        weights = (plain["fusion"].get(name) for name in ("dense_weight", "lexical_weight", "weights"))
+        if str(at(plain, f"source.{TARGET}")).startswith("lcm.retrieval.source.") and not any(weights):
             yield (
                 "fusion.dense_weight and fusion.lexical_weight must not both be 0 where the source has no other "
                 "branch: raise one, or choose source=branches"
             )
-    model = plain.get("language_model") or {}
-    if str(model.get("_target_", "")).endswith(".NoModel"):
+    if is_a("language_model", "NoModel"):
         for group in ("extraction", "admission", "deduplication", "summarizer"):
             if "${language_model}" in str(plain.get(group)) and (group != "summarizer" or "summarizer" in referred):
                 yield _NO_MODEL.format(group=group)
@@ -236,12 +215,8 @@ def reached(plain: Mapping[str, Any], roots: Collection[str]) -> set[str]:
 
 
 def parts_read(plain: dict[str, Any], roots: Collection[str]) -> list[Part]:
-    """Every component that is built, with the keys that it reads.
-
-    Args:
-        plain: the configuration, references as they are written.
-        roots: what the command builds or reads; it reads these, and all that they refer to.
-    """
+    """Every component that is built, with the keys that it reads: the roots, which the command builds or reads, and all
+    that they refer to."""
     acting, unused = _acting(plain), without_effect(plain)
     found: dict[str, Part] = {}
     for visit in (visit for root in roots for visit in _walk(acting, root, root)):
@@ -258,10 +233,13 @@ def parts_read(plain: dict[str, Any], roots: Collection[str]) -> list[Part]:
 def keys_unread(plain: dict[str, Any], roots: Collection[str]) -> list[UnreadKey]:
     """Every key that nothing reads, with the reason; arguments as of `parts_read`."""
     read = {key for part in parts_read(plain, roots) for key in part.keys}
-    takers = _takers(plain)
-    acting, off, unused_by = dict(leaves(_acting(plain), "")), _off_stages(plain), without_effect(plain)
+    takers: dict[str, list[str]] = {}  # of each key that is referred to the keys that do
+    for key, value in leaves(plain):
+        for reference in REFERENCE.finditer(str(value)):
+            takers.setdefault(place(reference, key), []).append(key)
+    acting, off, unused_by = dict(leaves(_acting(plain))), _off_stages(plain), without_effect(plain)
     found = []
-    for key, value in leaves(plain, ""):
+    for key, value in leaves(plain):
         if key in read or _refers(value):
             continue
         stage = key.split(".")[2] if key.startswith("ranking.stages.") else None
@@ -319,20 +297,14 @@ def without_effect(plain: dict[str, Any]) -> dict[str, str]:
             if not others:
                 found[f"{written}.{name}"] = "live sessions alone ask it, and an evaluation plays none"
                 continue
-            meant = {_elsewhere(other) or f"{written}.{other}": value for other, value in others.items()}
+            meant = {_named(other, written): value for other, value in others.items()}
             given = {other: at(plain, other) for other in meant}
             if all(given[other] in (value if isinstance(value, tuple) else (value,)) for other, value in meant.items()):
                 values = {other: "null" if value is None else value for other, value in given.items()}
                 because = " and ".join(f"{other}={value}" for other, value in values.items())
-                key = _elsewhere(name) or f"{written}.{name}"
+                key = _named(name, written)
                 found |= {leaf: f"{because} leaves it without effect" for leaf, _ in leaves(at(plain, key), key)}
     return found
-
-
-def _elsewhere(name: str) -> str | None:
-    """What `${...}` names, from the top of the configuration."""
-    reference = _refers(name)
-    return reference.group(2) if reference else None
 
 
 def _parts(node: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -344,28 +316,21 @@ def _parts(node: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from _parts(child, f"{path}.{name}" if path else str(name))
 
 
+def _named(name: str, written: str) -> str:
+    """The key that a part means by the name of a setting of its own, or by `${...}`."""
+    reference = _refers(name)
+    return reference[2] if reference else f"{written}.{name}"
+
+
 def _refers(value: Any) -> re.Match[str] | None:
     return REFERENCE.fullmatch(value) if isinstance(value, str) else None
-
-
-def _takers(plain: dict[str, Any]) -> dict[str, list[str]]:
-    """Of each key that is referred to the keys that do."""
-    takers: dict[str, list[str]] = {}
-    for key, value in leaves(plain, ""):
-        for reference in REFERENCE.finditer(str(value)):
-            takers.setdefault(place(reference, key), []).append(key)
-    return takers
 
 
 def idle_note(config: DictConfig, whole: Mapping[str, Any] | None = None) -> str | None:
     """One line that names every idle part with its reason; None where every part has work.
 
-    A part that the defaults choose is not told of: nobody asked for it.
-
-    Args:
-        whole: the configuration as `worked_out` gives it, where that is known.
-    Raises:
-        LcmError: if a part refuses its settings.
+    A part that the defaults choose is not told of: nobody asked for it. `whole` is the configuration as `worked_out`
+    gives it, where that is known.
     """
     reasons: dict[str, list[str]] = {}
     for part, reason in _IdleParts(config, whole).each():
@@ -377,27 +342,25 @@ def idle_note(config: DictConfig, whole: Mapping[str, Any] | None = None) -> str
 
 
 def alike_notes(configs: Mapping[str, DictConfig], roots: Collection[str]) -> list[str]:
-    """A line for each group of configurations of which is known before they run that they will be equal, with what
-    they differ in and why that has no effect.
-
-    Args:
-        configs: by what each is called.
-        roots: what is built of a configuration.
-    Raises:
-        LcmError: if a part refuses its settings.
-    """
+    """A line for each group of configurations, by what each is called, of which is known before they run that they will
+    be equal, with what they differ in and why that has no effect."""
     parts = {name: _IdleParts(config) for name, config in configs.items()}
-    acting = {name: _acting_settings(one.plain, roots) for name, one in parts.items()}
+    acting: dict[str, dict[str, Any]] = {}
+    for name, one in parts.items():  # every setting that a part reads, and of which class each part is
+        read = parts_read(one.plain, roots)
+        classes = {f"{part.written}.{TARGET}": part.name for part in read}
+        acting[name] = classes | {key: value for part in read for key, value in part.keys.items()}
     told: dict[frozenset[str], str] = {}
-    rest = cache(lambda name, idle: _without(acting[name], idle))
+
+    @cache
+    def rest(name: str, idle: frozenset[str]) -> dict[str, Any]:
+        return {key: value for key, value in acting[name].items() if not any(_is_below(key, one) for one in idle)}
+
     for name, one in parts.items():
         idle = one.settings
         places = frozenset(idle)
-        alike = [
-            other
-            for other in configs
-            if rest(other, places) == rest(name, places) and all(map(parts[other].may_lack, idle))
-        ]
+        own = rest(name, places)
+        alike = [one for one in configs if rest(one, places) == own and all(map(parts[one].may_lack, idle))]
         unlike = {key for other in alike for key, _ in one.written ^ parts[other].written}
         if len(alike) < 2 or any(set(alike) <= group for group in told):
             continue
@@ -406,18 +369,6 @@ def alike_notes(configs: Mapping[str, DictConfig], roots: Collection[str]) -> li
         because = "; ".join(reasons or dict.fromkeys(unread.values()))
         told[frozenset(alike)] = f"equal before they run: {', '.join(alike)}{f' ({because})' if because else ''}"
     return list(told.values())
-
-
-def _acting_settings(plain: dict[str, Any], roots: Collection[str]) -> dict[str, Any]:
-    """Every setting that a part reads, and of which class each part is."""
-    parts = parts_read(plain, roots)
-    return {f"{part.written}._target_": part.name for part in parts} | {
-        key: value for part in parts for key, value in part.keys.items()
-    }
-
-
-def _without(settings: Mapping[str, Any], idle: Collection[str]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if not any(_is_below(key, place) for place in idle)}
 
 
 def _is_below(key: str, place: str) -> bool:
@@ -455,22 +406,22 @@ class _IdleParts:
                 yield group, "neither the ranking nor the assembly asks it"
             else:
                 yield group, "nothing that is chosen takes it up"
-        if not self.folds and self.finds_summaries:
-            yield "summary_documents", _FOLDS_NOTHING
-        if not self.folds and not self.contract("scheduling").is_off:
-            yield "scheduling", _FOLDS_NOTHING
-        if "summary_expansion" in self.chosen & self.read:
-            if not self.folds:
-                yield "summary_expansion", _FOLDS_NOTHING
-            elif not self.finds_summaries:
-                yield "summary_expansion", "summary_documents=none lets ranking find no summary"
+        is_expanding = "summary_expansion" in self.chosen & self.read
+        if self.folds and is_expanding and not self.finds_summaries:
+            yield "summary_expansion", "summary_documents=none lets ranking find no summary"
+        for group, is_there in (
+            ("summary_documents", self.finds_summaries),
+            ("scheduling", not self.contract("scheduling").is_off),
+            ("summary_expansion", is_expanding),
+        ):
+            if is_there and not self.folds:
+                yield group, _FOLDS_NOTHING
         if self.part("reinforcement").recalled and not self._reads(OF_USE):
             yield "reinforcement", "neither fusion nor decay reads how often a document was used"
         if not self.folds and getattr(self.part("replay"), "is_per_turn", False):
             yield "replay.per_turn", "compaction=none does nothing after a turn"
-        recovers = not self.contract("recovery").is_off
         for index in sorted(self.chosen & set(INDEXES) - self.asked):
-            if index == "vector_index" and recovers:
+            if index == "vector_index" and not self.contract("recovery").is_off:
                 yield f"the source's {index}", "it does not ask it; a recovery may"
             else:
                 yield index, "this source does not ask it"
@@ -480,20 +431,18 @@ class _IdleParts:
             yield from self._of_retrieval()
         yield from self._of_annotation()
         for group in sorted(self.chosen & self.read):
-            if because := self._because(group):
+            if because := self.contract(group).idle_because:
                 yield group, because
         for name, stage in self.stages.items() if "ranking" in self.chosen else ():
             for group in contract_of(stage).follows:
-                if because := self._because(group):
+                if because := self.contract(group).idle_because:
                     yield f"ranking.stages.{name}", because
         for key, reason in (self._of_floor() | without_effect(self.plain)).items():
             group, _, path = key.partition(".")
-            if group == "replay" or (group in self.chosen & self.read and not self._because(group)):
+            if group == "replay" or (group in self.chosen & self.read and not self.contract(group).idle_because):
                 if self._was_set(group, path):
                     yield key, reason
-            elif group == "distractors" and self.plain[group] != {
-                "transcripts": shipped().node("dataset", "transcripts")
-            }:
+            elif group == "distractors" and self.plain[group] != _usual()[group]:
                 yield group, reason
 
     @cached_property
@@ -513,10 +462,6 @@ class _IdleParts:
         if acting is None or is_used or "decay" not in self.read or self.plain["measures"].get("staleness"):
             return {}
         return {f"decay.{name}": _ON_FLOOR for name in self.plain["decay"] if name not in (*acting, "_target_")}
-
-    def _because(self, group: str) -> str | None:
-        """Why a part of a class that says so of itself has no work."""
-        return self.contract(group).idle_because
 
     def _compares_vectors(self) -> bool:
         """Whether the ranking, a control arm, a recovery, what judges documents, or compaction may compare vectors."""

@@ -27,6 +27,16 @@ _WORDS = {"null": None, "true": True, "false": False}
 _SPECIAL, _MARKED = re.compile(r"""([\\()\[\]{}:=,\s"'])"""), r"\\\1"
 
 
+def key_of(override: str) -> str:
+    """The key that an override sets, or the group that it chooses of."""
+    return override.lstrip("+~").partition("=")[0]
+
+
+def group_of(override: str) -> str:
+    """The group that an override chooses of, or sets something in; of `GROUP@PLACE` the place, where that is read."""
+    return re.split(r"[./]", key_of(override).rpartition("@")[2], maxsplit=1)[0]
+
+
 class Asked(NamedTuple):
     """An override, taken apart."""
 
@@ -53,11 +63,7 @@ class Asked(NamedTuple):
 
 
 def asked(text: str) -> Asked:
-    """Read an override; Hydra's own grammar is imported where it takes more than names, numbers and lists of them.
-
-    Raises:
-        LcmError: if it is none, with what to write.
-    """
+    """Read an override; Hydra's own grammar is imported where it takes more than names, numbers and lists of them."""
     if (plain := _PLAIN.fullmatch(text)) and (plain["sign"] == "~" or plain["value"] is not None):
         try:
             return Asked(text, plain["sign"], plain["key"], plain["package"], _plain(plain["value"]))

@@ -21,17 +21,8 @@ from lcm.plugins.settings.translation import ImportedSettings, applied
 from pipelines.config import building, composition
 from pipelines.config.building import BESIDE, as_written, identity
 from pipelines.config.check import checked
-from pipelines.config.conf_folder import (
-    EVALUATE,
-    PRESETS,
-    REFERENCE,
-    Tree,
-    choosing,
-    groups,
-    place,
-    shipped,
-)
-from pipelines.config.overrides import quoted
+from pipelines.config.conf_folder import EVALUATE, PRESETS, REFERENCE, Choosing, Tree, groups, place, shipped
+from pipelines.config.overrides import group_of, quoted
 from pipelines.config.trust import TARGET
 
 PROVENANCE = "provenance.json"
@@ -64,24 +55,24 @@ class RestoredConfig:
     """Group -> the choice that it is, number for number; None where it differs from every one."""
 
 
-def restored(config: Mapping[str, Any], choices: Choices) -> RestoredConfig:
-    """Find the nearest choice of every group, and put its references back where they mean the same.
-
-    Args:
-        config: a configuration with every reference worked out.
-    """
+def restored_choices(config: Mapping[str, Any]) -> tuple[RestoredConfig, Choices]:
+    """A resolved configuration as its choices made it, of each group the nearest, with its references where they mean
+    the same; and the choices that were looked at."""
+    own = [group for group in config if group in groups() and group not in _NO_PART]
+    wanted = {group: choices_like(group, config[group]) for group in own}
+    for table in (table for tables in VERSIONS.values() for table in tables.values()):
+        for group, names in table.choices.items():
+            wanted[group] = list(dict.fromkeys([*wanted.get(group, ()), *(choice.name for choice in names)]))
+    choices = shipped_choices(wanted)
     whole: dict[str, Any] = dict(config)
-    exact: dict[str, str | None] = {}
-    for group, known in choices.items():
+    exact: dict[str, str | None] = dict.fromkeys(own)
+    wired = {"memory": {"memory": with_references([])["memory"]}}
+    for group, known in ({group: choices[group] for group in own if choices[group]} | wired).items():
         node = config.get(group)
-        by_distance = sorted((sum(_misses(group, raw, node, config)), name) for name, raw in known.items())
-        if not by_distance:
-            exact[group] = None
-            continue
-        distance, nearest = by_distance[0]
+        distance, nearest = min((sum(_misses(group, raw, node, config)), name) for name, raw in known.items())
         exact[group] = nearest if distance == 0 else None
         whole[group] = _referring(group, known[nearest], node, config)
-    return RestoredConfig(whole, exact)
+    return RestoredConfig(whole, exact), choices
 
 
 def _misses(path: str, raw: Any, value: Any, config: Mapping[str, Any]) -> Iterator[int]:
@@ -126,18 +117,6 @@ def with_references(overrides: Sequence[str], pipeline: str = EVALUATE) -> dict[
 @lru_cache(maxsize=64)
 def _composed_once(overrides: tuple[str, ...], pipeline: str) -> dict[str, Any]:
     return OmegaConf.to_container(composition.composed(overrides, pipeline))  # type: ignore[return-value]
-
-
-def restored_choices(config: Mapping[str, Any]) -> tuple[RestoredConfig, Choices]:
-    """A resolved configuration as its choices made it, and the choices that were looked at."""
-    own = [group for group in config if group in groups() and group not in _NO_PART]
-    wanted = {group: choices_like(group, config[group]) for group in own}
-    for table in (table for tables in VERSIONS.values() for table in tables.values()):
-        for group, known in table.choices.items():
-            wanted[group] = list(dict.fromkeys([*wanted.get(group, ()), *(choice.name for choice in known)]))
-    choices = shipped_choices(wanted)
-    wired = {"memory": {"memory": with_references([])["memory"]}}
-    return restored(config, {**{group: choices[group] for group in own}, **wired}), choices
 
 
 def shipped_choices(wanted: Mapping[str, Collection[str]]) -> dict[str, dict[str, Any]]:
@@ -185,41 +164,25 @@ def choices_like(group: str, node: Any) -> list[str]:
 
 
 def repeated_dataset(config: DictConfig) -> list[str] | None:
-    """The overrides by which a new configuration loads and lays out the dataset of a kept one.
-
-    Args:
-        config: of a run, which names classes and no choices.
-    Returns:
-        Choices and their settings; None where a class is that of no choice here.
-    """
-    parts = [_repeated(config, "dataset")]
+    """The overrides by which a new configuration loads and lays out the dataset of a run, whose configuration names
+    classes and no choices; None where a class is that of no choice here."""
+    places = ["dataset"]
     if "replay" in config:
-        parts.append(_repeated(config, "replay"))
         names = config.get("distractors", {}) if config.replay.get("distractors") else {}
-        parts += [_repeated(config, "dataset", str(name)) for name in names]
-    return None if None in parts else [one for part in parts for one in part or []]
-
-
-def _repeated(config: DictConfig, group: str, distractors: str | None = None) -> list[str] | None:
-    """What chooses a group again, or distractors from that group; nothing where every configuration begins so."""
-    path = group if distractors is None else f"distractors.{distractors}"
-    kept = _held(building.resolved(config), path)
-    alike = choices_like(group, kept)
-    if not alike:
-        return None
-    begin = _held(building.resolved(composition.composed([])), path)
-    if kept == begin and path != "dataset":
-        return []
-    chosen = f"{group}={alike[0]}"
-    if distractors is not None:
-        chosen = f"{'+' if begin is ABSENT else ''}{group}@{path}={alike[0]}"
-    return [chosen, *_changes(path, _held(building.resolved(composition.composed([chosen])), path), kept)]
-
-
-def _held(config: Any, path: str) -> Any:
-    for name in path.split("."):
-        config = config.get(name, ABSENT) if config is not ABSENT else ABSENT
-    return config
+        places += ["replay", *(f"distractors.{name}" for name in names)]
+    told: list[str] = []
+    whole, usual = building.resolved(config), building.resolved(composition.composed([]))
+    for path in places:
+        group = path if path in groups() else "dataset"
+        kept, begin = at(whole, path), at(usual, path)
+        if not (alike := choices_like(group, kept)):
+            return None
+        if kept == begin and path != "dataset":
+            continue
+        place = "" if path == group else f"@{path}"
+        chosen = f"{'+' if begin is ABSENT else ''}{group}{place}={alike[0]}"
+        told += [chosen, *_changes(path, at(building.resolved(composition.composed([chosen])), path), kept)]
+    return told
 
 
 def _changes(path: str, base: Any, value: Any) -> Iterator[str]:
@@ -233,13 +196,9 @@ def _changes(path: str, base: Any, value: Any) -> Iterator[str]:
 
 
 def asked_of(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
-    """For the summary of a run: what was asked for, and what of its configuration is not the default.
-
-    Args:
-        config: composed of the overrides.
-        overrides: as `lcm evaluate` takes them; those that change no number are not told.
-    """
-    told = [one for one in overrides if _group_of(one.lstrip("+~").partition("=")[0]) not in _LEFT_OUT]
+    """For the summary of a run: what was asked for, but for what changes no number, and what of its configuration,
+    composed of that, is not the default."""
+    told = [one for one in overrides if group_of(one) not in _LEFT_OUT]
     return {"overrides": told, "changed": changed(config, overrides)}
 
 
@@ -256,13 +215,13 @@ def changed(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
         key: choice
         for key, choice in right.chosen.choices.items()
         if (key in asked or (key in groups() and choice != usual.get(key)))  # others come along with a choice
-        and _group_of(key) not in _LEFT_OUT
+        and group_of(key) not in _LEFT_OUT
     }
     tree = Tree(right.folders)
-    alone = {key: choice for key, choice in choices.items() if _group_of(key) not in PRESETS}
-    first = [choosing(key, choice) for key, choice in alone.items() if key in usual]
+    alone = {key: choice for key, choice in choices.items() if group_of(key) not in PRESETS}
+    first = [Choosing(key, choice) for key, choice in alone.items() if key in usual]
     there = tree.chosen(EVALUATE, first).choices  # among them slots of what was chosen, which are no addition
-    rest = [choosing(key, alone[key], "" if key in there else "+") for key in alone if key not in usual]
+    rest = [Choosing(key, alone[key], "" if key in there else "+") for key in alone if key not in usual]
     plain = tree.chosen(EVALUATE, [*first, *rest]).config
     before = dict(leaves({key: node for key, node in plain.items() if key not in _LEFT_OUT}))
     now = leaves({key: node for key, node in as_written(config).items() if key not in _LEFT_OUT})
@@ -270,20 +229,11 @@ def changed(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
     return {key: value for key, value in now if key in asked or before.get(key, missing) != value} | choices
 
 
-def _group_of(key: str) -> str:
-    return re.split(r"[.@/]", key, maxsplit=1)[0]
-
-
 def check_name(name: str, choices: Mapping[str, Iterable[str]]) -> None:
-    """A choice of ours would be taken before one of the same name in another folder.
-
-    Raises:
-        LcmError: if the name cannot be a choice's, or is one's already.
-    """
+    """Refuse a name that cannot be a choice's, or is one's already, which would be taken before it."""
     if not _NAME.fullmatch(name):
         raise LcmError(f"name={name!r} must be letters, digits and underscores, a letter first")
-    taken = [group for group, known in choices.items() if name in known]
-    if taken:
+    if taken := [group for group, known in choices.items() if name in known]:
         raise LcmError(f"name={name} is a choice of {', '.join(taken)} already: take another name")
 
 
@@ -293,15 +243,17 @@ def write_choices(
     """Write `system/NAME.yaml`, `experiment/NAME.yaml`, and a file for each group that no choice of ours is.
 
     Args:
-        preset: the configuration with its references.
         groups: of the system, in the order of the configuration.
         beside: overrides of what no group holds; the experiment is whole with them.
         what: one sentence that says where the numbers come from.
     """
+    texts = {
+        f"{group}/{name}": f"# {what}\n"
+        + yaml.safe_dump(escaped(preset.config[group]), sort_keys=False, allow_unicode=True, width=120)
+        for group, choice in preset.choices.items()
+        if choice is None and (group in groups or group in PROTOCOL)
+    }
     known = [group for group in preset.choices if group in groups or group in PROTOCOL]
-    for group in known:
-        if preset.choices[group] is None:
-            _write(folder / group / f"{name}.yaml", f"# {what}\n{_yaml(preset.config[group])}")
     chosen = {group: f"/{group}: {preset.choices[group] or name}" for group in known}
     here = f"hydra.searchpath=[file://{folder.absolute()}]"
     for kind, lines, more in (
@@ -310,8 +262,10 @@ def write_choices(
     ):
         command = shlex.join(["lcm", "evaluate", f"{kind}={name}", here, *more])
         head = f"# @package _global_\n# {what}\n# {command}\ndefaults:\n"
-        text = "".join(f"  - override {line}\n" for line in lines)
-        _write(folder / kind / f"{name}.yaml", head + text)
+        texts[f"{kind}/{name}"] = head + "".join(f"  - override {line}\n" for line in lines)
+    for path, text in texts.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        write_text(folder / f"{path}.yaml", text)
 
 
 def write_provenance(
@@ -326,7 +280,12 @@ def write_provenance(
         "config_hash": provenance["config_hash"],
         "commit": provenance["commit"],
         **({"dataset": provenance["dataset"]} if provenance["dataset"] else {}),
-        "metrics": dict(_metrics(provenance["measures"])),
+        "metrics": {
+            f"{measure}{suffix}": entry[key]
+            for measure, entry in provenance["measures"].items()
+            for key, suffix in (("value", ""), ("low", ".low"), ("high", ".high"))
+            if entry.get(key) is not None
+        },
         "params": dict(leaves(config)),
         "tags": {
             "preset": name,
@@ -341,20 +300,8 @@ def write_provenance(
     write_summary(folder, summary)
 
 
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text)
-
-
-def _yaml(node: Any) -> str:
-    return str(yaml.safe_dump(escaped(node), sort_keys=False, allow_unicode=True, width=120))
-
-
 def escaped(node: Any) -> Any:
-    """Plain data as OmegaConf reads it back.
-
-    A text with `${` in it that refers to nothing is marked as words; a reference is left to refer.
-    """
+    """Plain data as OmegaConf reads it back: a text with `${` in it that refers to nothing is marked as words."""
     if isinstance(node, Mapping):
         return {name: escaped(child) for name, child in node.items()}
     if isinstance(node, list):
@@ -364,10 +311,3 @@ def escaped(node: Any) -> Any:
     if isinstance(node, str):
         return re.sub(r"(\\*)\$\{", lambda found: found[1] * 2 + r"\${", node)
     return node
-
-
-def _metrics(measures: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, float]]:
-    for measure, entry in measures.items():
-        for key, suffix in (("value", ""), ("low", ".low"), ("high", ".high")):
-            if entry.get(key) is not None:
-                yield f"{measure}{suffix}", entry[key]

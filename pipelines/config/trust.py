@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ from eval.configuration import renamed
 from lcm import consent
 from lcm.encoding import from_yaml
 from lcm.errors import LcmError
-from pipelines.config.conf_folder import conf_dir, groups
+from pipelines.config.conf_folder import conf_dir, groups, nodes
 
 TARGET = "_target_"
 _USERS: dict[str, tuple[Any, ...]] = {
@@ -52,11 +52,7 @@ def offered() -> dict[str, frozenset[str]]:
 
 
 def component(target: Any) -> Any:
-    """The class or factory that a `_target_` names.
-
-    Raises:
-        LcmError: if it is none that may be called, with the remedy.
-    """
+    """The class or factory that a `_target_` names, if it may be called."""
     is_text = isinstance(target, str)
     target = _today(target) if is_text else target
     if not is_text or not (target in offered()[""] or consent.is_trusted(target)):
@@ -86,38 +82,26 @@ def today(node: Any) -> Any:
 
 
 def refusals(node: Any, key: str) -> Iterator[tuple[str, str]]:
-    """What a resolved node would have called and may not: its key, and what is wrong with it.
-
-    Args:
-        node: plain data.
-        key: of the node itself.
-    """
-    if isinstance(node, dict):
-        for name in node:
+    """What a resolved node at a key would have called and may not: its key, and what is wrong with it."""
+    for place, inner in nodes(node, key):
+        if not isinstance(inner, dict):
+            continue
+        for name, value in inner.items():
             if isinstance(name, str) and re.fullmatch(r"_\w+_", name) and name != TARGET:
-                yield (
-                    f"{key}.{name}",
-                    f"is no setting, got {_shown(node[name])}: leave it out, settings go by name alone",
-                )
-        if TARGET in node:
-            yield from _refused(node[TARGET], key)
-        for name, inner in node.items():
-            yield from refusals(inner, f"{key}.{name}")
-    elif isinstance(node, list):
-        for i, inner in enumerate(node):
-            yield from refusals(inner, f"{key}.{i}")
-
-
-def _refused(target: Any, key: str) -> Iterator[tuple[str, str]]:
-    try:
-        component(target)
-    except LcmError as error:
-        yield f"{key}.{TARGET}", str(error)
-        return
-    group = key.removeprefix("memory.")
-    choices = offered().get(group, frozenset())
-    if choices and target in offered()[""] and target not in choices:
-        yield f"{key}.{TARGET}", f"{target!r} is no choice of {group}: choose one of {', '.join(groups()[group])}"
+                told = f"is no setting, got {_shown(value)}: leave it out, settings go by name alone"
+                yield f"{place}.{name}", told
+        if TARGET not in inner:
+            continue
+        target, group = inner[TARGET], place.removeprefix("memory.")
+        try:
+            component(target)
+        except LcmError as error:
+            yield f"{place}.{TARGET}", str(error)
+            continue
+        choices = offered().get(group, frozenset())
+        if choices and target in offered()[""] and target not in choices:
+            remedy = f"choose one of {', '.join(groups()[group])}"
+            yield f"{place}.{TARGET}", f"{target!r} is no choice of {group}: {remedy}"
 
 
 def check_whole(whole: DictConfig, usual: DictConfig | None, named: Sequence[str]) -> None:
@@ -127,8 +111,6 @@ def check_whole(whole: DictConfig, usual: DictConfig | None, named: Sequence[str
         whole: with Hydra's own settings.
         usual: Hydra's settings as they are without searched YAML; None where none was searched.
         named: keys that the command sets.
-    Raises:
-        LcmError: naming the key, the value and the remedy.
     """
     if "trust" in whole:
         value = OmegaConf.to_container(whole, resolve=False)["trust"]  # type: ignore[index, call-overload]
@@ -137,7 +119,10 @@ def check_whole(whole: DictConfig, usual: DictConfig | None, named: Sequence[str
             f"the command line or {consent.TRUST}=PACKAGE in the environment"
         )
     own: Any = OmegaConf.to_container(whole.hydra, resolve=False)
-    check_called(own)
+    for key, target in _targets(own, "hydra"):
+        known = ("hydra._internal.core_plugins.", "hydra_plugins.")
+        if key not in ("hydra.launcher", "hydra.sweeper") or not str(target).startswith(known):
+            raise LcmError(f"{key}: {_shown(target)} is no plugin of Hydra's: take it out")
     if usual is None:
         return
     for key, value in _differing(own, OmegaConf.to_container(usual, resolve=False), "hydra"):
@@ -154,30 +139,8 @@ def check_whole(whole: DictConfig, usual: DictConfig | None, named: Sequence[str
             raise LcmError(f"{key}: no searched YAML says so, got {_shown(value)}: say {key}=VALUE on the command line")
 
 
-def check_called(own: dict[str, Any]) -> None:
-    """Refuse settings of Hydra's own by which it calls anything but its own plugins.
-
-    Args:
-        own: what stands below `hydra`, as plain data.
-    Raises:
-        LcmError: naming the key, the value and the remedy.
-    """
-    for key, target in _targets(own, "hydra"):
-        is_plugin = key in ("hydra.launcher", "hydra.sweeper") and str(target).startswith(
-            ("hydra._internal.core_plugins.", "hydra_plugins.")
-        )
-        if not is_plugin:
-            raise LcmError(f"{key}: {_shown(target)} is no plugin of Hydra's: take it out")
-
-
 def check_settable(keys: Sequence[str], where: str) -> None:
-    """Refuse keys that set what is Hydra's or the user's own, of overrides that a file holds.
-
-    Args:
-        where: the file, or the key there.
-    Raises:
-        LcmError: naming the key.
-    """
+    """Refuse keys that set what is Hydra's or the user's own, of overrides that a file holds, or a key of one."""
     for key in keys:
         bare = key.lstrip("+~")
         if bare == "trust" or bare.startswith(("hydra.", "hydra/", *_USERS)):
@@ -186,15 +149,8 @@ def check_settable(keys: Sequence[str], where: str) -> None:
 
 def _targets(node: Any, key: str) -> Iterator[tuple[str, Any]]:
     """Whatever a node names to be called, as Hydra or Python's logging do; with the key of what holds the name."""
-    if isinstance(node, dict):
-        for name in (TARGET, "()"):
-            if name in node:
-                yield key, node[name]
-        for name, inner in node.items():
-            yield from _targets(inner, f"{key}.{name}" if key else str(name))
-    elif isinstance(node, list):
-        for i, inner in enumerate(node):
-            yield from _targets(inner, f"{key}.{i}")
+    held = (one for one in nodes(node, key) if isinstance(one[1], dict))
+    return ((place, inner[name]) for place, inner in held for name in (TARGET, "()") if name in inner)
 
 
 def _differing(own: Any, usual: Any, key: str) -> Iterator[tuple[str, Any]]:
@@ -224,11 +180,8 @@ def _variable(name: str, *default: Any) -> Any:
     return os.environ.get(str(name), default[0] if default else None)
 
 
-def _no_resolver(name: str) -> Any:
-    def refuse(*_: Any) -> Any:
-        raise LcmError(f"${{{name}:...}} is not worked out: write the value itself")
-
-    return refuse
+def _refuse(name: str, *_: Any) -> Any:
+    raise LcmError(f"${{{name}:...}} is not worked out: write the value itself")
 
 
 def guard_resolvers() -> None:
@@ -236,4 +189,4 @@ def guard_resolvers() -> None:
     configuration of text or of other keys is refused."""
     OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
     for name in _RESOLVERS:
-        OmegaConf.register_new_resolver(name, _no_resolver(name), replace=True)
+        OmegaConf.register_new_resolver(name, partial(_refuse, name), replace=True)

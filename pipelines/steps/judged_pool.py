@@ -1,8 +1,12 @@
 """What is judged: the first messages of kept runs, pooled, and the file of judgements about them."""
 
+import sys
+import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 import polars as pl
 
@@ -14,10 +18,40 @@ from eval.measures.names import SYSTEM_ARM
 from eval.questions.files import write_questions
 from eval.questions.question import UNANSWERABLE, Evidence, Question
 from eval.run import Run
+from lcm.clock import format_instant
 from lcm.errors import LcmError
-from pipelines.steps.runs import dataset_of_run, runs_alike
+from pipelines.config.arguments import CommandArguments
+from pipelines.steps.runs import dataset_of_run, named_messages, runs_alike
+from pipelines.views.terminal import say_where
 
 DEPTH = 10
+
+
+class _Page(Protocol):
+    """A page on this machine."""
+
+    @property
+    def address(self) -> str: ...
+
+    def serve(self) -> None: ...
+
+
+def serve(command: CommandArguments, page: Callable[[int], _Page], told: Callable[[str], str]) -> None:
+    """Serve a page at the port that a command names, and open it unless that says otherwise; Ctrl-C ends it."""
+    port = command.number("port") or 0
+    try:
+        made = page(port)
+    except (OSError, OverflowError) as error:
+        raise LcmError(f"port={port} cannot be had ({error}): leave it out, or name another") from error
+    say_where(told(made.address))
+    if command.settings.get("open", "true") != "false" and sys.stdout.isatty():
+        webbrowser.open(made.address)
+    made.serve()
+
+
+def now_text() -> str:
+    """The instant at which somebody judges."""
+    return format_instant(datetime.now(UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +73,18 @@ class JudgedPool:
         depth: int = DEPTH,
         queries: int | None = None,
     ) -> "JudgedPool":
-        """Pool what runs found.
+        """Pool what arms of runs found, so deep; of all queries, or of so many, spread over all.
 
         Args:
-            folders: of the runs.
             into: gives the folder of the judgements about a dataset.
-            arms: whose rankings of each run.
-            depth: how many messages of each ranking.
-            queries: so many, spread over all; None = all.
-        Raises:
-            LcmError: if a run has none of the arms, or nothing was found that could be judged.
         """
         runs = runs_alike(folders)
         dataset = dataset_of_run(runs[0])
-        known = list(
-            dict.fromkeys(arm for run in runs for arm in run.ranked_messages["arm"].unique(maintain_order=True))
-        )
+        known = dict.fromkeys(arm for run in runs for arm in run.ranked_messages["arm"].unique(maintain_order=True))
         if unknown := [arm for arm in arms if arm not in known]:
             raise LcmError(f"no run has the arm {unknown[0]!r}; arms may be some of: {', '.join(known)}")
         names = document_ids(dataset)
-        rankings = []
-        for run in runs:
-            ranked = run.ranked_messages.filter(pl.col("arm").is_in(arms))
-            places = ranked.select("workspace_id", "message_id").iter_rows()
-            ranked = ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
-            rankings.append(ranked)
+        rankings = [named_messages(run.ranked_messages.filter(pl.col("arm").is_in(arms)), names) for run in runs]
         asked = [query.query_id for query in dataset.queries]
         if queries is not None and queries < len(asked):
             asked = [asked[i * len(asked) // queries] for i in range(queries)]

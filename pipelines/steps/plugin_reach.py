@@ -5,6 +5,7 @@ from typing import Any
 
 from lcm.plugins.settings.tables import Table
 from lcm.plugins.settings.translation import ExportedSettings, differences, reachable, read, written
+from pipelines.config.overrides import key_of
 from pipelines.config.presets import RECALL, RestoredConfig, plugin_default, restored_choices, system_groups
 
 _NOT_TAKEN_UP = "no part of this memory takes it up"
@@ -13,14 +14,8 @@ _NOT_TAKEN_UP = "no part of this memory takes it up"
 def not_expressible(
     table: Table, config: Mapping[str, Any], preset: RestoredConfig, told: ExportedSettings
 ) -> list[dict[str, Any]]:
-    """Every key at which the plugin, told all that it has a setting for, would not do as the configuration: with both
-    values and the reason.
-
-    Args:
-        config: every reference worked out.
-        preset: the same, as its choices made it.
-        told: of the configuration.
-    """
+    """Every key at which the plugin, told all that it has a setting for, would not do as the configuration, which is
+    `preset` as its choices made it: with both values and the reason."""
     again = read(table, told.document, told.by_variable)
     theirs, _ = plugin_default(table, again)
     taken_up = _taken_up(config, preset)
@@ -36,11 +31,7 @@ def not_expressible(
 def lost_keys(
     keys: Iterable[str], config: Mapping[str, Any], preset: RestoredConfig, missing: Sequence[Mapping[str, Any]]
 ) -> dict[str, str]:
-    """Of some keys those that do not reach the plugin, and why.
-
-    Args:
-        missing: as `not_expressible` finds it.
-    """
+    """Of some keys those that do not reach the plugin, and why, by what `not_expressible` finds."""
     taken_up, lost = _taken_up(config, preset), {}
     for key in keys:
         if key.partition(".")[0] not in taken_up:
@@ -58,11 +49,7 @@ def reach(table: Table, keys: Sequence[str], lost: Collection[str], what: str) -
 
 
 def reach_of_swept(table: Table, configs: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> str:
-    """Which of the keys that configurations differ in a plugin can take, at each of their values.
-
-    Args:
-        configs: resolved, between them with every value.
-    """
+    """Which of the keys that resolved configurations differ in a plugin can take, at each of their values."""
     lost: dict[str, str] = {}
     for config in configs:
         preset, choices = restored_choices(config)
@@ -75,7 +62,7 @@ def reach_of_swept(table: Table, configs: Iterable[Mapping[str, Any]], keys: Seq
 def keys_of_memory(overrides: Iterable[str], config: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys of overrides that set something of the memory: no preset, and nothing of how it is measured."""
     known = (*system_groups(config), RECALL)
-    keys = dict.fromkeys(one.lstrip("+~").partition("=")[0] for one in overrides)
+    keys = dict.fromkeys(map(key_of, overrides))
     return tuple(key for key in keys if key.partition(".")[0] in known)
 
 

@@ -1,9 +1,10 @@
 """Runs that were kept, and what their configurations describe: datasets loaded anew, experiments made again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 from omegaconf import DictConfig, OmegaConf
 
 from eval.dataset.dataset import Dataset
@@ -20,11 +21,7 @@ _STEPS = ("trace", "plan", "found_by", "reasons")
 
 
 def config_of(run: Run) -> DictConfig:
-    """The configuration of a run.
-
-    Raises:
-        LcmError: if there is none, or it names no dataset.
-    """
+    """The configuration of a run, which names a dataset."""
     if "dataset" not in run.config:
         missing = "names no dataset" if run.config else "is missing"
         raise LcmError(f"{run.folder / CONFIG} {missing}: name a folder that `lcm evaluate` wrote")
@@ -34,20 +31,18 @@ def config_of(run: Run) -> DictConfig:
 
 
 def dataset_of_run(run: Run) -> Dataset:
-    """The dataset of a run, loaded anew.
-
-    Raises:
-        LcmError: if it is not at hand, or has changed since.
-    """
+    """The dataset of a run, loaded anew, unchanged since."""
     return _unchanged(dataset_described(config_of(run)), run)
 
 
-def runs_alike(folders: Sequence[Path]) -> list[Run]:
-    """Runs over one dataset, each once, called by the shortest ends of their paths that differ.
+def named_messages(ranked: pl.DataFrame, names: Mapping[tuple[str, str], str]) -> pl.DataFrame:
+    """Ranked messages as documents of a collection, by the names that it gives to (workspace, message)."""
+    places = ranked.select("workspace_id", "message_id").iter_rows()
+    return ranked.with_columns(document_id=pl.Series([names[place] for place in places], dtype=pl.String))
 
-    Raises:
-        LcmError: if one is no run, lacks its rankings, or is of another dataset than the first.
-    """
+
+def runs_alike(folders: Sequence[Path]) -> list[Run]:
+    """Runs over one dataset, each once, called by the shortest ends of their paths that differ."""
     runs = [Run.open(folder) for folder in dict.fromkeys(folders)]
     for run in runs:
         if run.summary["dataset"]["digest"] != runs[0].summary["dataset"]["digest"]:
@@ -68,11 +63,7 @@ class RepeatedRun:
     experiment: Experiment
 
     def require_same(self, traced: Traced) -> None:
-        """Refuse what was asked again and is answered otherwise.
-
-        Raises:
-            LcmError: naming the first query of which that is so.
-        """
+        """Refuse what was asked again and is answered otherwise."""
         answers = traced.answers
         asked_ids = answers["query_id"].unique(maintain_order=True)
         kept = self.run.rankings.filter(arm=SYSTEM_ARM).select(_ANSWER)
@@ -91,12 +82,7 @@ class RepeatedRun:
 
 
 def repeated_run(folder: Path) -> RepeatedRun:
-    """The experiment of a run folder that `lcm evaluate` wrote.
-
-    Raises:
-        LcmError: if it is none, if what it names can no longer be built, its dataset has changed, or its ranking does
-            not tell of its steps.
-    """
+    """The experiment of a run folder that `lcm evaluate` wrote, over the same dataset; its ranking tells its steps."""
     run = Run.open(folder)
     assert run.rankings.width, "what is missing or damaged is told now"
     experiment = experiment_of(config_of(run))

@@ -32,11 +32,7 @@ class TrialConfigs:
         self._chosen: Mapping[str, str | None] | None = None
 
     def config(self, assignment: Mapping[str, Any]) -> DictConfig:
-        """What `lcm evaluate` runs, of everything that a study is not.
-
-        Raises:
-            LcmError: if it cannot be composed.
-        """
+        """What `lcm evaluate` runs, of everything that a study is not."""
         overrides = [*self.common, *_written(assignment)]
         config = self._compositions.composed(overrides)
         with open_dict(config):

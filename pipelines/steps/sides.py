@@ -18,14 +18,18 @@ from eval.run import CONFIG, SUMMARY, Run, folder_kind, read_summary
 from eval.study.point import PointFolder, origin_of, point_name
 from eval.study.settings import TRIAL_FOLDERS
 from eval.study.sweep import numbered_point, point_of
+from eval.tracking.registry import fetch_named
 from lcm.errors import LcmError
 from pipelines.config import building, command_line, composition, conf_folder, contracts
 from pipelines.config.check import meant
 from pipelines.config.command_line import Command
+from pipelines.config.overrides import group_of, key_of
 from pipelines.steps.point import evaluated, parts_of, told_of_external
 
 SHARED = ("dataset", "judgements", *SETTINGS)
 """What decides what is asked and how it is measured: a side that is evaluated here takes it from the other."""
+NAME = "unified"
+"""Under which an alias is registered, where none is said."""
 DEFAULT = "default"
 """The word for the configuration that nobody changed."""
 EVALUATED = Path("runs") / "compared"
@@ -85,24 +89,32 @@ class _Built(NamedTuple):
     overrides: tuple[str, ...]
     parts: Mapping[str, Any]
 
+    def run(self, show: Progress) -> Run:
+        """The run of it: found again, or evaluated now."""
+        dataset, resolved = self.parts["dataset"].load(), building.resolved(self.config)
+        kept = PointFolder(EVALUATED / point_name(resolved))
+        EVALUATED.mkdir(parents=True, exist_ok=True)
+        with FileLock(EVALUATED / ".lock"):
+            origin = origin_of(resolved, dataset.digest, told_of_external(self.parts))
+            if not (
+                kept.is_complete() and kept.is_of(origin) and kept.damaged() is None and kept.without_sum() is None
+            ):
+                kept.begin(origin, self.overrides, self.name)
+                evaluated(self.config, kept.path, show, dataset, self.parts, self.overrides, resolved)
+        return Run(kept.path, self.name)
+
 
 def two_sides(asked: SidesAsked, show: Progress) -> tuple[Run, Run]:
-    """Find both sides of a gate, and evaluate what is not measured yet; without a second, what the overrides describe.
-
-    Returns:
-        baseline and candidate.
-    Raises:
-        LcmError: if a side cannot be found or compared, or overrides would change nothing.
-    """
-    ours = tuple(one for one in asked.overrides if not _is_of(one, ("regress", "tracking", "report")))
+    """Find both sides of a gate, the baseline first, and evaluate what is not measured yet; without a second, what the
+    overrides describe."""
+    ours = tuple(one for one in asked.overrides if group_of(one) not in ("regress", "tracking", "report"))
     found = [_found(which, text, asked) for which, text in zip(("baseline", "candidate"), asked.sides, strict=False)]
     runs = [comparable(one.folder, one.name) for one in found if isinstance(one, Run)]  # before any is evaluated
     shared = _config(runs[0]) if runs else None
     configs: dict[int, DictConfig] = {}
     if len(found) == 2:
-        idle = [override for override in ours if not _is_of(override, () if runs else SHARED)]
-        if idle:
-            raise LcmError(f"{idle[0]} changes nothing: both sides are given; leave it out, or leave the candidate out")
+        if idle := next((one for one in ours if runs or group_of(one) not in SHARED), None):
+            raise LcmError(f"{idle} changes nothing: both sides are given; leave it out, or leave the candidate out")
         shared = building.resolved(_composed(ours, None)) if shared is None else shared
     else:
         named = " ".join(ours) or "the default configuration"
@@ -124,11 +136,6 @@ def all_sides(asked: SidesAsked, show: Progress) -> list[Run]:
     """Find every side, each once, and evaluate what is not measured yet.
 
     What is evaluated is kept below `EVALUATED`, and found there again while its settings, data and code are the same.
-
-    Returns:
-        the baseline first.
-    Raises:
-        LcmError: if a side cannot be found or compared, or there is no second.
     """
     found = [one for i, text in enumerate(asked.sides) for one in _asked(text, asked, f"side{i + 1}")]
     runs = [one for one in found if isinstance(one, Run)]
@@ -140,20 +147,18 @@ def all_sides(asked: SidesAsked, show: Progress) -> list[Run]:
         if isinstance(one, _Built):
             show("sides to evaluate", evaluated_now, built)
             evaluated_now += 1
-        side = one if isinstance(one, Run) else _kept(one, show)
+        side = one if isinstance(one, Run) else one.run(show)
         sides.setdefault(side.folder.resolve(), side)
     if len(sides) < 2:
-        raise LcmError(
-            f"{' '.join(asked.sides)} names {next(iter(sides.values())).name} alone: name another side, or a sweep"
-        )
+        alone = next(iter(sides.values())).name
+        raise LcmError(f"{' '.join(asked.sides)} names {alone} alone: name another side, or a sweep")
     return [comparable(one.folder, one.name) for one in sides.values()]
 
 
 def evaluated_side(name: str, overrides: Sequence[str], show: Progress) -> tuple[Run, Mapping[str, Any]]:
     """A side that overrides describe, found again or evaluated now, as those of `all_sides`; and its parts."""
     built = _built(Wanted(name, tuple(overrides)), (), None)
-    run = _kept(built, show)
-    return comparable(run.folder, name), built.parts
+    return comparable(built.run(show).folder, name), built.parts
 
 
 def _asked(text: str, asked: SidesAsked, which: str) -> Sequence[Run | Wanted]:
@@ -210,20 +215,6 @@ def _built(one: Wanted, of_all: Sequence[str], shared: Mapping[str, Any] | None)
     return _Built(one.name, config, overrides, parts_of(config))
 
 
-def _kept(built: _Built, show: Progress) -> Run:
-    """The run of a configuration: found again, or evaluated now."""
-    dataset = built.parts["dataset"].load()
-    resolved = building.resolved(built.config)
-    kept = PointFolder(EVALUATED / point_name(resolved))
-    EVALUATED.mkdir(parents=True, exist_ok=True)
-    with FileLock(EVALUATED / ".lock"):
-        origin = origin_of(resolved, dataset.digest, told_of_external(built.parts))
-        if not (kept.is_complete() and kept.is_of(origin) and kept.damaged() is None and kept.without_sum() is None):
-            kept.begin(origin, built.overrides, built.name)
-            evaluated(built.config, kept.path, show, dataset, built.parts, built.overrides, resolved)
-    return Run(kept.path, built.name)
-
-
 def _found(which: str, text: str, asked: SidesAsked) -> Run | Wanted:
     """What a path or a name of MLflow's names: a run, or a preset that is to be evaluated."""
     path = Path(text)
@@ -242,8 +233,6 @@ def _found(which: str, text: str, asked: SidesAsked) -> Run | Wanted:
         if path.name in (*_FILES, CONFIG):
             return Run(path.parent, text)
         raise LcmError(f"{which} {text} is neither a preset (.yaml) nor one of {', '.join(_FILES)}: name a run folder")
-    from eval.tracking.registry import fetch_named
-
     run_id, folder = fetch_named(text, asked.uri, asked.into, f"{which} {text}", asked.name)
     found, named = _found(which, str(folder), asked), f"{text} (MLflow run {run_id[:8]})"
     return found.having(named) if isinstance(found, Run) else found._replace(name=named)
@@ -256,16 +245,17 @@ def _config(run: Run) -> dict[str, Any] | None:
 
 def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> DictConfig:
     """The configuration that overrides describe, with what they do not name of `SHARED` taken from another."""
-    named = _names(overrides)
+    named = set(map(group_of, overrides))
     config = composition.composed([*([] if "arms" in named else ["arms=none"]), *overrides])
     contracts.refuse_unused(config, overrides)
-    measures = {override.partition("=")[0].split(".")[1] for override in overrides if _is_of_measure(override)}
+    keys = list(map(key_of, overrides))
+    measures = {key.split(".")[1] for key in keys if key.startswith(f"{MEASURES}.")}
     with open_dict(config):
         if shared is not None and "experiment" not in named:
             for key in SHARED:
                 if key != MEASURES and key in shared and key not in named:
                     config[key] = shared[key]
-            others = {} if MEASURES in {one.partition("=")[0] for one in overrides} else shared.get(MEASURES, {})
+            others = {} if MEASURES in keys else shared.get(MEASURES, {})
             for name, node in others.items() if "_target_" not in others else ():  # which is how they were kept once
                 if name not in measures:
                     config.measures[name] = node
@@ -273,15 +263,3 @@ def _composed(overrides: Sequence[str], shared: Mapping[str, Any] | None) -> Dic
             if name not in measures and is_timing(node):
                 config.measures.pop(name)
     return config
-
-
-def _names(overrides: Sequence[str]) -> set[str]:
-    return {override.lstrip("+~").partition("=")[0].partition(".")[0] for override in overrides}
-
-
-def _is_of(override: str, groups: Sequence[str]) -> bool:
-    return bool(_names([override]) & set(groups))
-
-
-def _is_of_measure(override: str) -> bool:
-    return override.lstrip("+~").startswith(f"{MEASURES}.")

@@ -15,8 +15,8 @@ from omegaconf import DictConfig
 from eval.configuration import config_hash
 from eval.dataset.dataset import Dataset
 from eval.experiment.experiment import Progress
-from eval.measures.measure import timed
-from eval.run import POINT, SUMMARY, Run, point_record, read_summary
+from eval.measures.measure import directions_of, timed
+from eval.run import POINT, SUMMARY, point_record, read_summary
 from eval.study.gain import gain
 from eval.study.point import Origin, PointFolder, content_named, origin_of, point_name
 from eval.study.results import PointResult, compared_by
@@ -306,7 +306,7 @@ def _result(point: Point, folder: Path, failed: Mapping[str, str], settings: Map
     summary = None if error else kept.summary()
     if summary is None and error is None:
         error = "it was not finished"
-    told = {} if summary is None else Run(kept.path).directions
+    told = {} if summary is None else directions_of(point.parts["measures"])
     return PointResult(point.name, redacted(point.label), settings, summary, error, told)
 
 

@@ -3,7 +3,7 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
-from optuna.trial import FrozenTrial, Trial, TrialState
+from optuna.trial import Trial, TrialState
 
 from eval.configuration import config_hash
 from eval.executor import Executor, FailedItem
@@ -49,11 +49,8 @@ class TrialEnd(NamedTuple):
 def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
     """Evaluate a trial, and say in the queue how it ended.
 
-    An error of the configuration stops the trial, not the study, and is kept with the trial.
-
-    Raises:
-        OSError: of a full disk and the like; the trial waits again.
-        Exception: of a defect that lets no trial be complete; likewise. Of an interruption; the trial is left as it is.
+    An error of the configuration stops the trial, not the study, and is kept with the trial. One of the machine, as a
+    full disk, or a defect that lets no trial be complete is raised, and the trial waits again.
     """
     started = time.monotonic()
     try:
@@ -63,11 +60,17 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
         known = config_hash(building.identity(plain))
         trial.set_user_attr(CONFIG_HASH, known)
         complete = [one for one in queue.known if one.state == TrialState.COMPLETE]
-        evaluated = _taken_over(known, complete) or _evaluated(trial, queue, assignment, config, plain, search)
-        attributes, values = evaluated
+        again = next((one for one in complete if one.user_attrs.get(CONFIG_HASH) == known), None)
+        if again is None:
+            attributes, values = _evaluated(trial, queue, assignment, config, plain, search)
+        else:
+            first = again.user_attrs.get(SAME_AS, again.number)
+            attributes, values = {SUMS: again.user_attrs[SUMS], SAME_AS: first}, list(again.values)
     except _PrunedError as error:
         queue.prune(trial, str(error))
-        return _ended(trial.number, f"stopped at {error} of the queries", trial.params)
+        return TrialEnd(
+            trial.number, f"trial {trial.number}: stopped at {error} of the queries  {_values(trial.params)}"
+        )
     except Exception as error:  # it is recorded, and the other trials may be sound
         if interruption(error):
             raise
@@ -86,16 +89,7 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
     own = FinishedTrial(trial.number, assignment, tuple(values), attributes[SUMS])
     picked = best([*(finished(one, one.params) for one in complete), own], search.settings.wanted())
     told += f"; best {picked.values[0]:.4f}, trial {picked.number}"
-    return _ended(trial.number, told, assignment)
-
-
-def _taken_over(known: str, complete: Sequence[FrozenTrial]) -> tuple[dict[str, Any], list[float]] | None:
-    """What a complete trial of the same configuration has."""
-    for other in complete:
-        if other.user_attrs.get(CONFIG_HASH) == known:
-            first = other.user_attrs.get(SAME_AS, other.number)
-            return {SUMS: other.user_attrs[SUMS], SAME_AS: first}, list(other.values)
-    return None
+    return TrialEnd(trial.number, f"trial {trial.number}: {told}  {_values(assignment)}")
 
 
 def _evaluated(
@@ -109,11 +103,9 @@ def _evaluated(
     label = f"trial {trial.number}: {_values(assignment)}"
     folder = _run(str(trial.number), config, plain, assignment, label, search, partial(_climb, trial, queue, search))
     summary = read_summary(folder)
-    objectives = search.settings.wanted()
-    values = []
+    objectives, values = search.settings.wanted(), list[float]()
     for one in objectives:
-        value = overall(summary, one)
-        if value is None:
+        if (value := overall(summary, one)) is None:
             raise LcmError(f"this configuration has no {one.measure}")
         values.append(value)
     return {SUMS: sums_by_fold(values_by_query(folder), objectives, search.folds)}, values
@@ -121,11 +113,8 @@ def _evaluated(
 
 def default_of(queue: TrialQueue, search: StudySetup) -> Path | None:
     """The folder of the default, the configuration as it stands: of the trial that is it, else of a run beside the
-    trials, which is made here unless it is there.
-
-    Returns:
-        None where another process is at work on that trial, or it cannot be measured, which is told.
-    """
+    trials, which is made here unless it is there; None where another process is at work on that trial, or it cannot be
+    measured, which is told."""
     config = search.configs.config({})
     plain = building.resolved(config)
     known = config_hash(building.identity(plain))
@@ -154,12 +143,8 @@ def _run(
     search: StudySetup,
     before: Callable[[Experiment], None] = lambda _: None,
 ) -> Path:
-    """The folder of a configuration's numbers, which are found unless they are there: whoever is gone may have had
-    them, and not said so.
-
-    Args:
-        before: what is tried on a part of the dataset first.
-    """
+    """The folder of a configuration's numbers, which are found unless they are there, for whoever is gone may have had
+    them and not said so; `before` is what is tried on a part of the dataset first."""
     kept = PointFolder(search.folder / TRIAL_FOLDERS / name)
     origin = origin_of(plain, search.dataset.digest)
     if not (kept.is_complete() and kept.is_of(origin)):
@@ -174,11 +159,7 @@ def _run(
 
 
 def _climb(trial: Trial, queue: TrialQueue, search: StudySetup, experiment: Experiment) -> None:
-    """Measure a growing share of the queries, as long as the trial is among the best there.
-
-    Raises:
-        _PrunedError: naming the share at which the trial is stopped.
-    """
+    """Measure a growing share of the queries, as long as the trial is among the best there."""
     measure = search.settings.wanted()[0].measure
     total, n = 0.0, 0
     with progress() as show:
@@ -189,24 +170,16 @@ def _climb(trial: Trial, queue: TrialQueue, search: StudySetup, experiment: Expe
                 raise _PrunedError(rung.name)
 
 
-def _ended(number: int, told: str, assignment: Mapping[str, Any]) -> TrialEnd:
-    return TrialEnd(number, f"trial {number}: {told}  {_values(assignment)}")
-
-
 def _values(assignment: Mapping[str, Any]) -> str:
-    return " ".join(
-        f"{key}={f'{value:.4g}' if isinstance(value, float) else value}" for key, value in assignment.items()
-    )
-
-
-_WORKERS = "workers"
+    told = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in assignment.items()}
+    return " ".join(f"{key}={value}" for key, value in told.items())
 
 
 @contextmanager
 def queue_of(search: StudySetup) -> Iterator[TrialQueue]:
     """The queue of a study, for this process."""
     quieten()
-    worker = Worker(search.folder / _WORKERS, f"{platform.node()}-{os.getpid()}-{time.time_ns()}")
+    worker = Worker(search.folder / "workers", f"{platform.node()}-{os.getpid()}-{time.time_ns()}")
     with worker:
         queue = TrialQueue(search.settings, search.storage, worker)
         try:
@@ -216,11 +189,8 @@ def queue_of(search: StudySetup) -> Iterator[TrialQueue]:
 
 
 def trials_here(queue: TrialQueue, search: StudySetup, started: float | None = None) -> Generator[TrialEnd, None, None]:
-    """Make trials one after another, until there are as many as were asked for, or the time is over.
-
-    Args:
-        started: since when the time of the study runs, on the monotonic clock; None = now.
-    """
+    """Make trials one after another, until there are as many as were asked for, or the time of the study is over, which
+    runs since it was started, on the monotonic clock; else from now."""
     started = time.monotonic() if started is None else started
     limit = search.settings.timeout_s
     while limit is None or time.monotonic() - started < limit:
@@ -238,14 +208,8 @@ def trials_here(queue: TrialQueue, search: StudySetup, started: float | None = N
 
 
 def trials_apart(executor: Executor, queue: TrialQueue, search: StudySetup) -> Generator[TrialEnd, None, None]:
-    """Have workers make the trials; how each ended, as it ends.
-
-    What a worker that died leaves is made by another, or at last here.
-
-    Raises:
-        LcmError: if no worker came to its end.
-        MachineFaultError: where a full disk and the like ends a worker.
-    """
+    """Have workers make the trials; how each ended, as it ends. What a worker that died leaves is made by another, or
+    at last here."""
     started = time.monotonic()
     of_one = replace(search, configs=search.configs.by_one_process())
     failures = 0

@@ -24,9 +24,6 @@ def mirrored(command: str, arguments: Sequence[str]) -> Iterator[list[str]]:
 
     What the command has written is sent when it ends, though it be by an error: the same command, on any machine, then
     goes on from there.
-
-    Raises:
-        LcmError: if a URL cannot be mirrored.
     """
     written: list[Mirror] = []
     placed = [_placed(command, argument, written) for argument in arguments]

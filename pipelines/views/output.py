@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from eval.table import Table
-from lcm.encoding import well_formed
+from lcm.encoding import printable, well_formed
 from lcm.faults import naming
 from lcm.redaction import redacted
 
@@ -112,6 +112,11 @@ def as_json(value: Any) -> str:
 
 def _written(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def tell_beside(text: str) -> None:
+    """Print words on standard error."""
+    Console(stderr=True, soft_wrap=True).print(printable(redacted(text)), highlight=False, markup=False)
 
 
 class PipeSafeConsole(Console):

@@ -11,24 +11,14 @@ from html import escape
 from importlib import import_module
 from threading import Event, Lock, Thread
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from eval import download
 from eval.experiment import experiment
-from pipelines.views.output import PipeSafeConsole, output
+from pipelines.views.output import PipeSafeConsole, output, tell_beside
 
 FIRST_AFTER_S = 1.0
 """A step that takes longer is told, where there is no bar."""
@@ -58,6 +48,11 @@ class Pace:
         elif done > self.done:
             self.last_s = now_s
         self.done, self.total = done, total
+
+    def line(self, now_s: float) -> str:
+        """How many steps are done of several, and how long they take."""
+        share = f"{self.done} of {self.total}" if self.total > 1 else ""
+        return ", ".join(filter(None, (share, self.told(now_s))))
 
     def told(self, now_s: float) -> str:
         """As `3.0 s each, 12 s left`; before the first step, or of a single one, how long it takes so far."""
@@ -117,11 +112,8 @@ class _Lines:
         if now_s - self._told_s[what] < _EVERY_S:
             return
         self._told_s[what] = now_s
-        pace = self._paces[what]
-        share = f"{pace.done} of {pace.total}" if pace.total > 1 else ""
-        told = ", ".join(filter(None, (share, pace.told(now_s))))
-        if told:
-            Console(stderr=True, soft_wrap=True).print(f"{what}: {told}", highlight=False, markup=False)
+        if told := self._paces[what].line(now_s):
+            tell_beside(f"{what}: {told}")
 
 
 class _Cell:
@@ -139,9 +131,8 @@ class _Cell:
         self._paces[what].watch(done, total, now_s)
         if now_s - self._told_s >= _LOOK_EVERY_S:
             self._told_s = now_s
-            told = ", ".join(filter(None, (f"{done} of {total}", self._paces[what].told(now_s))))
             bar = f'<progress value="{done}" max="{total}"></progress>'
-            self._line.update(self._html(f"{bar} {escape(what)}: {told}"))
+            self._line.update(self._html(f"{bar} {escape(what)}: {self._paces[what].line(now_s)}"))
 
     def clear(self) -> None:
         self._line.update(self._html(""))
@@ -178,7 +169,7 @@ def progress() -> Iterator[experiment.Progress]:
             looking.join()
         return
     paces: dict[str, Pace] = defaultdict(Pace)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    columns = TextColumn("{task.description}"), BarColumn(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn()
     with Progress(*columns, _PaceColumn(paces), console=Console(stderr=True), transient=True) as bar:
         tasks = {}
 
@@ -209,13 +200,14 @@ Shown = Callable[[str, int | None], AbstractContextManager[download.Progress]]
 @contextmanager
 def downloading() -> Iterator[Shown]:
     """Show a bar for each file, and its speed."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=PipeSafeConsole(soft_wrap=True), transient=True) as bars:
+    columns = (BarColumn(), bars.DownloadColumn(), bars.TransferSpeedColumn(), bars.TimeRemainingColumn())
+    screen = PipeSafeConsole(soft_wrap=True)
+    with Progress(TextColumn("{task.description}"), *columns, console=screen, transient=True) as shows:
 
         @contextmanager
         def shown(name: str, size_bytes: int | None) -> Iterator[download.Progress]:
-            task = bars.add_task(name, total=size_bytes)
-            yield lambda there, whole: bars.update(task, completed=there, total=whole)
-            bars.remove_task(task)
+            task = shows.add_task(name, total=size_bytes)
+            yield lambda there, whole: shows.update(task, completed=there, total=whole)
+            shows.remove_task(task)
 
         yield shown

@@ -6,35 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from eval.dataset.dataset import generated_label
-from eval.measures.names import (
-    SYSTEM_ARM,
-    Direction,
-    telling,
-)
-from eval.report.run_tables import (
-    UNCHANGED,
-    answer_tables,
-    are_in_question,
-    contexts_table,
-    conversations_table,
-    decisions_table,
-    haystack,
-    index_table,
-    searches_table,
-    sections_of_means,
-    served_lines,
-    timing_tables,
-)
+from eval.measures.names import SYSTEM_ARM, Direction, telling
+from eval.report import run_tables
+from eval.study import results as of_points
 from eval.study.gain import PAIRED, Gain, next_commands, paired_table
-from eval.study.results import (
-    PointResult,
-    compared_by,
-    equal_points,
-    generated_labels,
-    points_table,
-    repeated_notes,
-    why_equal,
-)
+from eval.study.results import PointResult
 from eval.table import Table, means_table
 from lcm.records.summary import LEVELS
 from pipelines.views.output import output
@@ -49,18 +25,14 @@ _WHERE = "the run folder holds all"
 def show_run(
     summary: Mapping[str, Any], folder: Path, directions: Mapping[str, Direction], against: Sequence[str] = ()
 ) -> None:
-    """The run's tables: arms, then categories, then times.
-
-    Args:
-        directions: measure of queries -> which way it is better.
-        against: which arms the system is better and worse than, a line by rankings and one by answers.
-    """
+    """The run's tables: arms, then categories, then times; `against` are lines that say which arms it is better and
+    worse than."""
     counts, dataset = summary["counts"], summary["dataset"]
     names = telling(summary["measures"] or next(iter(summary["arms"].values()), {}))  # it may have no number at all
     costs = [name for name, direction in directions.items() if direction == "lower"]
     label = generated_label(dataset)
     say(
-        f"{dataset['name']} ({dataset['protocol']}): {haystack(counts)}; "
+        f"{dataset['name']} ({dataset['protocol']}): {run_tables.haystack(counts)}; "
         f"{counts['judged_queries']} of {counts['queries']} queries are judged"
     )
     if counts["judged_queries"] and names:
@@ -68,19 +40,18 @@ def show_run(
         interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         title = f"{_labelled('mean over judged queries', label)} {interval}"
         _show_means(means_table("arm", rows, names, costs), title)
-    for line in (*against, *served_lines(summary)):
+    for line in (*against, *run_tables.served_lines(summary)):
         say(line)
     if summary["categories"] and summary["measures"] and names:
         _show_means(means_table("category", summary["categories"], names, costs), "the system, by category", label)
-    for heading, title, answered, columns in answer_tables(summary):
+    for heading, title, answered, columns in run_tables.answer_tables(summary):
         _show_means(means_table(heading, answered, columns, costs), title, label)
-    for times in timing_tables(summary):
-        show(times)
-    if (searched := index_table(summary)) is not None:
-        show(searched)
+    for timed in (*run_tables.timing_tables(summary), run_tables.index_table(summary)):
+        if timed is not None:
+            show(timed)
     _show_contexts(summary)
     if summary.get("decisions"):
-        show(decisions_table(summary["decisions"]))
+        show(run_tables.decisions_table(summary["decisions"]))
     show_incidents(summary.get("incidents", {}))
     for note in (*summary["notes"], *summary["flags"]):
         say(f"note: {note}")
@@ -98,33 +69,33 @@ def _show_contexts(summary: Mapping[str, Any]) -> None:
             f"{done['summaries']:g} summaries ({levels}; by depth {by_depth}), mean fanout {done['fanout']:.1f}, "
             f"mean confidence {done['confidence']:.2f}; {done['recoverability']:.1%} of the messages can be reached"
         )
-    if (table := contexts_table(summary)) is None:
-        pass
-    elif are_in_question(summary):
+    table = run_tables.contexts_table(summary)
+    if table is not None and run_tables.are_in_question(summary):
         title = "mean share of a query's evidence in the context assembled under a budget of tokens"
         _show_means(table, title, generated_label(summary["dataset"]))
-    else:
-        say(f"{UNCHANGED}: what they retain is retained@BUDGET of summary.json")
-    for name, arms in sections_of_means(summary).items():
+    elif table is not None:
+        say(f"{run_tables.UNCHANGED}: what they retain is retained@BUDGET of summary.json")
+    for name, arms in run_tables.sections_of_means(summary).items():
         title = _SECTION_TITLES.get(name, "mean over conversations")
-        _show_means(conversations_table(name.replace("_", " "), arms), title)
+        _show_means(run_tables.conversations_table(name.replace("_", " "), arms), title)
 
 
 def show_points(results: Sequence[PointResult], folder: Path, gain: Gain | None = None) -> None:
     """One row for each point of a sweep, what is best and significantly better marked, then what the best gains; a
     point without measures did not finish."""
     finished = [result for result in results if result.summary is not None]
-    equal = why_equal(results, is_default_apart=gain is not None) or equal_points(folder, results)
-    label = generated_labels(results)
+    equal = of_points.why_equal(results, is_default_apart=gain is not None) or of_points.equal_points(folder, results)
+    label = of_points.generated_labels(results)
     if finished:
         stars = {} if gain is None else gain.stars
         starred = f"; * = best, and significantly better than {gain.against}" if gain is not None and stars else ""
-        _show_means(points_table(results, compared_by(results), stars), f"the system, by point{starred}", label)
-    if (searched := searches_table([result.summary for result in results])) is not None:
+        told = of_points.points_table(results, of_points.compared_by(results), stars)
+        _show_means(told, f"the system, by point{starred}", label)
+    if (searched := run_tables.searches_table([result.summary for result in results])) is not None:
         show(searched)
     if gain is not None and not gain.rows.is_empty():
         _show_paired(gain, label)
-    for note in (*repeated_notes(results), *equal):
+    for note in (*of_points.repeated_notes(results), *equal):
         say(f"note: {note}")
     for i, result in enumerate(results):
         if result.error is not None:

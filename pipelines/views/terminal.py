@@ -1,5 +1,6 @@
 """What a person is told: lines, tables, warnings, and where the result lies."""
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from lcm.encoding import printable
 from lcm.files import from_here
 from lcm.redaction import redacted
 from pipelines.config.command_line import Command, shown
-from pipelines.views.output import PipeSafeConsole, as_json, folder_of, output
+from pipelines.views.output import PipeSafeConsole, as_json, folder_of, output, tell_beside
 from pipelines.views.progress import working
 
 _SHOWN = 20
@@ -25,11 +26,8 @@ def console() -> Console:
 
 
 def warn(message: str) -> None:
-    if output().is_quiet:
-        return
-    Console(stderr=True, soft_wrap=True).print(
-        printable(redacted(f"lcm: warning: {message}")), highlight=False, markup=False
-    )
+    if not output().is_quiet:
+        tell_beside(f"lcm: warning: {message}")
 
 
 def warn_in_part(what: str, lines: Sequence[str]) -> None:
@@ -47,8 +45,7 @@ def say(text: str) -> None:
 
 def say_where(text: str) -> None:
     """Say where a page is served: on stderr where standard output is for a program."""
-    out = console() if output().is_for_people else Console(stderr=True, soft_wrap=True)
-    out.print(printable(redacted(text)), highlight=False, markup=False)
+    (say if output().is_for_people else tell_beside)(text)
 
 
 def kept(place: Path, more: str = "", verb: str = "Kept") -> None:
@@ -70,11 +67,8 @@ def tell_json(value: Any) -> None:
 
 
 def show(table: Table, rest: str = "") -> None:
-    """Print the fullest form of a table that fits, its caption above it, its notes below; a program gets all of it.
-
-    Args:
-        rest: where all of it lies.
-    """
+    """Print the fullest form of a table that fits, its caption above it, below it its notes and where the rest lies; a
+    program gets all of it."""
     if not output().is_for_people:
         output().tables.append(table)
         drawn, lacking = None, list[str]()
@@ -101,6 +95,12 @@ def _named(table: Table, lacking: Sequence[str]) -> str:
 def show_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; a title alone is that of a column of words."""
     show(Table([Column(one, "label") if isinstance(one, str) else one for one in columns], list(rows)))
+
+
+def brief(value: object, most: int | None = None) -> str:
+    """A value in one line, text as it is and all else as JSON; of what is longer the beginning."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if most is None or len(text) <= most else f"{text[: most - 3]}..."
 
 
 def show_config(command: Command) -> int:

@@ -12,7 +12,7 @@ from lcm.records.conversation import Transcript
 from lcm.store.sqlite import LOG_BYTES
 from lcm.store.store import Store
 from pipelines.config.arguments import CommandArguments
-from pipelines.steps.recall import opened_store
+from pipelines.recall import opened_store
 from tests.lcm.store.contents import TOKENS, dump, is_sound, message, talk
 
 PIECES, MESSAGES, WORDS = 10, 100, "goat hay " * 200
