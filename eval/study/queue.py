@@ -20,7 +20,6 @@ from typing import Any, Self
 import optuna
 from filelock import FileLock, Timeout
 from optuna.distributions import BaseDistribution
-from optuna.pruners import BasePruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
 from optuna.storages import RDBStorage, fail_stale_trials
 from optuna.study import Study as OptunaStudy
@@ -84,26 +83,22 @@ class NumberedSampler(BaseSampler):
 
     def __init__(self, settings: Study) -> None:
         self._settings = settings
-        self._at: tuple[int, BaseSampler] | None = None
+        self._first = self._seeded(0, "")
+        """Draws nothing, and remembers which keys all trials have: else each looks at all that were before."""
 
     def infer_relative_search_space(self, study: OptunaStudy, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        return self._of(trial).infer_relative_search_space(study, trial)
+        return self._first.infer_relative_search_space(study, trial)
 
     def sample_relative(
         self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        return self._of(trial).sample_relative(study, trial, search_space)
+        return self._seeded(trial.number, "").sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: OptunaStudy, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         own = self._seeded(trial.number, param_name)
         return own.sample_independent(study, trial, param_name, param_distribution)
-
-    def _of(self, trial: FrozenTrial) -> BaseSampler:
-        if self._at is None or self._at[0] != trial.number:
-            self._at = (trial.number, self._seeded(trial.number, ""))
-        return self._at[1]
 
     def _seeded(self, number: int, key: str) -> BaseSampler:
         settings = self._settings
@@ -116,13 +111,6 @@ class NumberedSampler(BaseSampler):
                 return RandomSampler(seed=seed)
             case _:
                 return NSGAIISampler(seed=seed, population_size=max(2, settings.startup_trials))
-
-
-def pruner(settings: Study) -> BasePruner:
-    """Stops a trial at a rung unless it is among the best one in `FACTOR` of those that have reached it."""
-    if settings.pruner == "none":
-        return NopPruner()
-    return SuccessiveHalvingPruner(min_resource=1, reduction_factor=FACTOR)
 
 
 def quieten() -> None:
@@ -152,6 +140,8 @@ class TrialQueue:
         """
         self._settings = settings
         self._worker = worker
+        self.known: Sequence[FrozenTrial] = ()
+        """What was begun when this process last claimed a trial: to ask anew takes as long as to rank some queries."""
         self._file = Path(storage.removeprefix(_SQLITE)) if storage.startswith(_SQLITE) else None
         try:
             with self._alone():
@@ -168,7 +158,6 @@ class TrialQueue:
                 self.study = optuna.create_study(
                     storage=self._storage,
                     sampler=NumberedSampler(settings),
-                    pruner=pruner(settings),
                     study_name=settings.name,
                     directions=[one.direction for one in settings.wanted()],
                     load_if_exists=True,
@@ -204,7 +193,7 @@ class TrialQueue:
         with self._alone():
             if self._file is None:
                 fail_stale_trials(self.study)
-            begun = self.begun()
+            self.known = begun = self.begun()
             gone = [trial for trial in begun if trial.state == TrialState.RUNNING and self._has_lost_its_process(trial)]
             for trial in gone:
                 self.give_back(trial.number)
@@ -224,6 +213,18 @@ class TrialQueue:
         trial_id = self._trial_id(number)
         self._storage.set_trial_user_attr(trial_id, WORKER, None)
         self._storage.set_trial_state_values(trial_id, TrialState.WAITING)
+
+    def goes_on(self, trial: Trial, value: float, step: int) -> bool:
+        """Keep what a trial found at a rung; whether it is among the best one in `FACTOR` of those that reached it.
+
+        So asynchronous successive halving goes on at once, and waits for no others.
+        Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020.
+        """
+        trial.report(value, step)
+        sign = self._settings.wanted()[0].sign
+        others = (one.intermediate_values.get(step) for one in self.known if one.number != trial.number)
+        best_first = sorted((sign * one for one in (value, *others) if one is not None), reverse=True)
+        return sign * value >= best_first[max(len(best_first) // FACTOR, 1) - 1]
 
     def complete(self, trial: Trial, values: Sequence[float], attributes: Mapping[str, Any]) -> None:
         for name, value in attributes.items():

@@ -100,18 +100,15 @@ class PointResult:
         return None if entry is None else entry["value"]
 
 
-def best(results: Sequence[PointResult], measure: str) -> float | None:
-    """The best value that any point reached."""
-    values = [value for value in (result.value(measure) for result in results) if value is not None]
-    return None if not values else min(values) if is_cost(results, measure) else max(values)
-
-
 def marked(results: Sequence[PointResult], measure: str) -> float | None:
     """The best value, where it tells points apart; None of a measure by which all are equal, or none is better."""
     if not any(measure in (result.measures or {}) for result in results) or is_by_product(measure):
         return None
     values = [result.value(measure) for result in results if result.summary is not None]
-    return None if len(values) > 1 and len(set(values)) == 1 else best(results, measure)
+    if len(values) > 1 and len(set(values)) == 1:
+        return None
+    known = [value for value in values if value is not None]
+    return None if not known else min(known) if is_cost(results, measure) else max(known)
 
 
 def drawn(results: Sequence[PointResult]) -> str:

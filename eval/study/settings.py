@@ -16,9 +16,6 @@ from lcm.errors import LcmError
 if TYPE_CHECKING:
     from optuna.trial import Trial
 
-if TYPE_CHECKING:
-    from optuna.trial import Trial
-
 
 Direction = Literal["maximize", "minimize"]
 

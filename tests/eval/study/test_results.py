@@ -8,7 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from eval.measures.names import Direction
-from eval.study.results import PointResult, best, frame, markdown, numbers
+from eval.study.results import PointResult, frame, markdown, marked, numbers
 from eval.study.sweep import plot
 
 
@@ -29,12 +29,12 @@ FAILED = PointResult("failed", "a=x|y", {"a": "x"}, None, "it said no")
 
 
 def test_the_best_of_a_cost_is_the_least() -> None:
-    assert best(GRID, "recall@10") == 2 * 3 / 10
-    assert best(GRID, "tokens@10") == 100.0
+    assert marked(GRID, "recall@10") == 2 * 3 / 10
+    assert marked(GRID, "tokens@10") == 100.0
     costs = [result(str(n), {}, expansion_tokens_at_1000=n, context_tokens_at_1000=n) for n in (9.0, 7.0)]
-    assert best(costs, "expansion_tokens@1000") == best(costs, "context_tokens@1000") == 7.0
-    assert best([FAILED], "recall@10") is None
-    assert best([result("none", {}, recall_at_10=None), *GRID], "recall@10") == 2 * 3 / 10
+    assert marked(costs, "expansion_tokens@1000") == marked(costs, "context_tokens@1000") == 7.0
+    assert marked([FAILED], "recall@10") is None
+    assert marked([result("none", {}, recall_at_10=None), *GRID], "recall@10") == 2 * 3 / 10
 
 
 def test_the_frame_has_a_row_for_each_point_failed_ones_too() -> None:
