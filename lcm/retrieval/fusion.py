@@ -122,7 +122,7 @@ class WeightedSum:
         if self.floor_ratio > 0:
             floor = np.where(lexical >= self.floor_from, self.floor_ratio * lexical, 0.0)
             total = np.where(total < floor, floor, total)  # no number stays none, and is replaced above
-        return np.where(np.isnan(columns.numbers("dense_rank")), lexical, total)
+        return np.where(columns.are_missing("dense_rank"), lexical, total)
 
 
 @dataclass(frozen=True, slots=True)

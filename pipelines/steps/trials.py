@@ -26,7 +26,7 @@ from lcm.errors import LcmError
 from lcm.faults import is_of_machine
 from pipelines.config import building
 from pipelines.steps.interruption import interruption
-from pipelines.steps.point import experiment_of, measured
+from pipelines.steps.point import experiment_of, measured, parts_of
 from pipelines.steps.search import StudySetup
 from pipelines.views.output import answering
 from pipelines.views.progress import progress
@@ -148,7 +148,7 @@ def _run(
     kept = PointFolder(search.folder / TRIAL_FOLDERS / name)
     origin = origin_of(plain, search.dataset.digest)
     if not (kept.is_complete() and kept.is_of(origin)):
-        experiment = experiment_of(config, search.dataset)
+        experiment = experiment_of(config, search.dataset, parts_of(config, whole=plain), times={})  # a point of many
         before(experiment)
         kept.clear()
         overrides = search.configs.overrides(assignment)
