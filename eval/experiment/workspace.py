@@ -299,8 +299,8 @@ class WorkspaceEvaluator:
         return lambda: times[key] if key in times else times.setdefault(key, make())
 
     def _identified_work(self) -> str | None:
-        """What tells apart how long an answer takes: all settings but weights, rates, thresholds and other numbers with
-        a decimal point, which change what is answered and not how much is done for it."""
+        """What tells apart how long an answer takes: all settings but weights, rates, thresholds and others that may
+        have a fraction, which change what is answered and not how much is done for it."""
         timing = [one for one in self.measures.values() if one.is_of_time]
         if self.times is None or not timing:
             return None

@@ -215,7 +215,7 @@ def _notes_before(points: Sequence[Point], plugin: Table | None) -> Iterator[str
     if timing := timed(points[0].parts["measures"]):
         yield (
             f"note: {', '.join(timing)}: timed once for all points that differ in weights, rates and thresholds alone "
-            "(numbers with a decimal point)"
+            "(settings that may have a fraction)"
         )
     if plugin is not None:
         plain = [point.plain for point in some]
