@@ -11,6 +11,7 @@ import polars as pl
 from eval.cache.stage_cache import Fingerprint, FrameCache, Unidentified, digest
 from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.retrieval import DOCUMENT_NUMBER, Batch, Expansion, Ranker, Source, Stage
+from lcm.records.document import SCOPE_CLASSES
 from lcm.retrieval.frames import KeptBeside
 from lcm.retrieval.ranking.pipeline import passed
 from lcm.retrieval.source.indexes import describe
@@ -102,8 +103,8 @@ _digest_of_ids = KeptBeside[pl.DataFrame, Any](
 
 
 def _numbered(described: pl.DataFrame) -> pl.DataFrame:
-    number = described["document_id"].rank("dense").cast(pl.UInt32) - 1
-    return described.hstack([number.alias(DOCUMENT_NUMBER)])
+    number = (described["document_id"].rank("dense").cast(pl.UInt32) - 1) * len(SCOPE_CLASSES)
+    return described.hstack([(number + described["scope_class"].to_physical()).alias(DOCUMENT_NUMBER)])
 
 
 def with_cached_pools(ranking: Ranker, frames: FrameCache, memory_key: str) -> Ranker:

@@ -20,7 +20,7 @@ from lcm.records.query import Recalled
 
 DAY_MS = 86_400_000
 DOCUMENT_NUMBER = "document_number"
-"""A column that kept candidates have: numbers their documents from 0, in the order of their ids, without gaps."""
+"""A column that kept candidates have: a number for each document and what it is to its query, its `scope_class`."""
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -80,10 +80,10 @@ class Columns:
         return np.maximum(age, 0.0) if clamp_future else age
 
     def by_document(self, formula: "Callable[[Columns], Numbers]") -> Numbers:
-        """The values of a formula of documents and of `asked_at`, for each row.
+        """The values of a formula of documents' columns, `scope_class` among them, and of `asked_at`, for each row.
 
         Where the rows are numbered by document and all queries were asked at one instant, the formula is worked out
-        once a document.
+        once a number.
         """
         frame = self._frame
         if self._rows is not None or DOCUMENT_NUMBER not in frame.columns or not _is_constant(frame["asked_at"]):

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import random
 import re
 import subprocess
@@ -11,6 +12,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval import run as run_module
 from eval.configuration import by_class, config_hash
@@ -20,7 +23,7 @@ from eval.experiment.workspace import RUN_SCHEMA
 from eval.measures.means import MEANS_SCHEMA
 from eval.measures.measure import VALUES_SCHEMA
 from eval.measures.memory import CONVERSATION_SCHEMA
-from eval.run import Run, commit, read_summary, read_table, write_frame, write_text
+from eval.run import Run, commit, read_summary, read_table, write_frame, write_json, write_text
 from eval.shape import sections
 from lcm.errors import LcmError
 from lcm.store.documents import DECISION_SCHEMA
@@ -289,3 +292,16 @@ def test_a_complete_run_is_not_written_over(tmp_path: Path) -> None:
     assert (run.config, run.table["value"].to_list()) == ({"a": 1}, [0.5])
     with pytest.raises(LcmError, match="holds a complete run: name another folder, or remove that one first"):
         Run.begin(run.folder)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.just("a ° \n b"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('ab"', max_size=2), inner, max_size=3),
+)
+
+
+@given(JSON_VALUES)
+def test_json_in_lines_is_what_was_written(tmp_path_factory: pytest.TempPathFactory, content: Any) -> None:
+    path = tmp_path_factory.mktemp("json") / "file.json"
+    write_json(path, {"content": content})
+    assert json.loads(path.read_text()) == {"content": content}

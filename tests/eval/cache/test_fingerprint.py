@@ -149,3 +149,8 @@ def test_what_asks_a_server_or_cannot_be_told_apart_has_no_key() -> None:
     for part in (WorkspaceEvaluator(), object(), nameless, Part(inner=object()), Part(inner=[WorkspaceEvaluator()])):
         with pytest.raises(Unidentified):
             key(part)
+
+
+def test_a_whole_number_in_the_place_of_one_with_a_fraction_is_the_same_setting() -> None:
+    assert Fingerprint().of(WeightedSum(dense_weight=1)) == Fingerprint().of(WeightedSum(dense_weight=1.0))
+    assert Fingerprint().of(WeightedSum(dense_weight=1)) != Fingerprint().of(WeightedSum(dense_weight=1.5))
