@@ -122,7 +122,7 @@ def test_the_folder_holds_all_of_it_for_machines(tmp_path: Path, comparison: Gat
 
 
 def test_the_summary_comes_last(tmp_path: Path, comparison: GatedComparison, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
