@@ -107,9 +107,9 @@ def test_a_whole_folder_of_a_trial_is_taken_over_unless_it_comes_from_something_
     made = trial.experiment_of
     ran: list[float] = []
 
-    def counted(config: Any, dataset: Any) -> Any:
+    def counted(config: Any, *others: Any, **named: Any) -> Any:
         ran.append(config.fusion.dense_weight)
-        return made(config, dataset)
+        return made(config, *others, **named)
 
     monkeypatch.setattr(trial, "experiment_of", counted)
     for name, change in {"same": {}, "data": {"dataset_digest": "other"}}.items():
@@ -162,7 +162,7 @@ def test_ctrl_c_within_the_database_ends_at_once_and_the_trial_is_made(
     database = Path("runs/tune/study/study.db")
     with closing(sqlite3.connect(":memory:")) as half_done:
 
-        def interrupted(*_: Any) -> None:
+        def interrupted(*_: Any, **__: Any) -> None:
             half_done.execute("ATTACH ? AS study", [str(database.resolve())])
             half_done.execute("BEGIN IMMEDIATE")
             half_done.execute("UPDATE study.trials SET state = state")
@@ -187,10 +187,10 @@ def test_ctrl_c_within_the_database_ends_at_once_and_the_trial_is_made(
 def test_a_configuration_that_fails_is_told_and_the_others_are_made(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     made = trial.experiment_of
 
-    def failing(config: Any, dataset: Any) -> Any:
+    def failing(config: Any, *others: Any, **named: Any) -> Any:
         if config.fusion.dense_weight != 0.7:
             raise RuntimeError("no such weight")
-        return made(config, dataset)
+        return made(config, *others, **named)
 
     monkeypatch.setattr(trial, "experiment_of", failing)
     done = lcm("tune", *QUICK, *ONE_WEIGHT, "study.trials=2")

@@ -74,10 +74,10 @@ def test_where_the_default_is_best_it_is_picked_and_nothing_is_offered(lcm: Lcm)
 def test_a_default_that_fails_is_told_and_the_study_stands(lcm: Lcm, monkeypatch: pytest.MonkeyPatch) -> None:
     made = trial.experiment_of
 
-    def failing(config: Any, dataset: Any) -> Any:
+    def failing(config: Any, *others: Any, **named: Any) -> Any:
         if config.fusion.dense_weight == 0.7:
             raise RuntimeError("no such weight")
-        return made(config, dataset)
+        return made(config, *others, **named)
 
     monkeypatch.setattr(trial, "experiment_of", failing)
     done = lcm("tune", *QUICK, "space={fusion.dense_weight: {low: 0.0, high: 0.5}}", "study.trials=2")

@@ -54,7 +54,7 @@ def test_a_setting_that_meant_something_then_is_told_with_what_to_do(
     def losses(*_: object) -> pl.DataFrame:
         raise ValueError("weights.words_behind names no column of numbers")
 
-    monkeypatch.setattr("pipelines.why.losses", losses)
+    monkeypatch.setattr("pipelines.why.ladder.losses", losses)
     refused = lcm("why", "runs/first", place=evaluated.place)
     assert refused.code == BAD_INPUT
     why = "the code has changed since (weights.words_behind names no column of numbers); run `lcm evaluate` again"
