@@ -1,6 +1,6 @@
 """How sure a mean is, and whether a difference of two is more than chance."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -144,17 +144,10 @@ def _resampled_means(
     sums, sizes = clustered(values, clusters)
     n = len(sums)
     summed = np.column_stack([sums, sizes])
+    draws = (_drawn_once if n * resamples <= _KEPT_DRAWS else _drawn)(n, resamples, seed)
     with _blas().limit(limits=1):
-        totals = np.concatenate([drawn @ summed for drawn in _numbers_drawn(n, resamples, seed)])
+        totals = np.concatenate([drawn.astype(np.float64, copy=False) @ summed for drawn in draws])
     return np.ascontiguousarray((totals[:, :-1] / totals[:, -1:]).T)
-
-
-def _numbers_drawn(n: int, resamples: int, seed: int) -> Iterable[npt.NDArray[np.float64]]:
-    """What `_drawn` gives, as numbers to multiply by; kept for the points of a sweep, which draw the same."""
-    if n * resamples <= _KEPT_NUMBERS:
-        return _numbers_drawn_once(n, resamples, seed)
-    drawn = (_drawn_once if n * resamples <= _KEPT_DRAWS else _drawn)(n, resamples, seed)
-    return (part.astype(np.float64) for part in drawn)
 
 
 def _drawn(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
@@ -169,13 +162,10 @@ def _drawn(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.uint8]]
 
 
 @lru_cache(maxsize=16)
-def _drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[np.uint8]]:
-    return list(_drawn(n, resamples, seed))
-
-
-@lru_cache(maxsize=16)
-def _numbers_drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[np.float64]]:
-    return [part.astype(np.float64) for part in _drawn(n, resamples, seed)]
+def _drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[Any]]:
+    """As `_drawn`, kept for the points of a sweep; few draws as the numbers that they are multiplied as."""
+    kind = np.float64 if n * resamples <= _KEPT_NUMBERS else np.uint8
+    return [part.astype(kind, copy=False) for part in _drawn(n, resamples, seed)]
 
 
 def _as_far(

@@ -135,10 +135,8 @@ def imported_preset(path: Path) -> ImportedPreset:
     config = today(presets.composed_of(folder, choice, *beside))
     told = {}
     if was is not None and (now := presets.hash_of(config)) != was["config_hash"]:
-        exported = Run(folder).config
-        if (
-            not exported or presets.hash_of(today(exported)) != now
-        ):  # components may have another name than they had then
+        exported = Run(folder).config  # whose components may have had other names then
+        if not exported or presets.hash_of(today(exported)) != now:
             before = f"its configuration was {was['config_hash']} when it was exported"
             told[choice] = f"{before} and is {now} now: choices have changed"
     overrides = (presets.searched(folder), choice, *beside)

@@ -99,15 +99,15 @@ def opened_store(command: CommandArguments) -> Store:
 
 
 @contextmanager
-def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader]]:
-    """Recall as configured, on the store that was named, as the agent reads it that was; tells at the end what it
-    survived."""
+def opened(command: CommandArguments) -> Iterator[tuple[Recall, Reader, str | int | None]]:
+    """Recall as configured, on the store that was named, as the agent reads it that was, and the conversation that was,
+    None = all; tells at the end what it survived."""
     config = command_line.read(command.overrides, "recall").config
     recall: Recall = building.build(config, "recall")
     asker = named_asker(command, building.build(config, "scopes"))
     with opened_store(command) as store:
         reader = recall.on(store, None if asker.scopes is None else asker.reads_conversation)
-        yield recall, reader
+        yield recall, reader, reader.conversation(command.settings.get("conversation"))
         for what, times in reader.incidents.items():
             warn(survived(what, times))
 
@@ -142,12 +142,12 @@ def grep(arguments: Sequence[str]) -> int:
         raise LcmError("the pattern must say what to search for, got nothing")
     mode = cast("Mode", command.choice("mode", get_args(Mode), "full_text"))
     scope = cast("Scope", command.choice("scope", get_args(Scope), "both"))
-    with opened(command) as (_, reader):
+    with opened(command) as (_, reader, conversation):
         found = reader.grep(
             pattern,
             mode=mode,
             scope=scope,
-            conversation=reader.conversation(command.settings.get("conversation")),
+            conversation=conversation,
             since=command.instant("since"),
             before=command.instant("before"),
             limit=command.number("limit"),
@@ -195,10 +195,10 @@ def describe(arguments: Sequence[str]) -> int:
     command = read_arguments(arguments, ("conversation", "agent", "content", "token_cap"))
     item_id = one_word(command, "id", "describe")
     content = command.flag("content")
-    with opened(command) as (_, reader):
+    with opened(command) as (_, reader, conversation):
         described = reader.describe(
             item_id,
-            conversation=reader.conversation(command.settings.get("conversation")),
+            conversation=conversation,
             token_cap=command.number("token_cap"),
             content=content,
         )
@@ -226,13 +226,13 @@ def expand(arguments: Sequence[str]) -> int:
     if not command.words:
         raise LcmError("name the summaries to expand; `lcm expand --help` tells more")
     has_messages = command.flag("messages", default=True)
-    with opened(command) as (recall, reader):
+    with opened(command) as (recall, reader, conversation):
         found = reader.expand(
             command.words,
             depth=command.number("depth"),
             token_cap=command.number("token_cap"),
             has_messages=has_messages,
-            conversation=reader.conversation(command.settings.get("conversation")),
+            conversation=conversation,
         )
     if command.flag("json"):
         tell_json({**asdict(found), "cited_ids": found.cited_ids})
@@ -262,14 +262,14 @@ def expand_query(arguments: Sequence[str]) -> int:
     query = command.settings.get("query", "")
     if not ids and not query.strip():
         raise LcmError("query=WORDS or ids=ID,ID must say where to begin to read; `lcm grep` finds ids")
-    with opened(command) as (recall, reader):
+    with opened(command) as (recall, reader, conversation):
         answered = recall.expand_query(
             reader,
             prompt,
             now,
             summary_ids=ids,
             query=query,
-            conversation=reader.conversation(command.settings.get("conversation")),
+            conversation=conversation,
             max_tokens=command.number("max_tokens"),
             token_cap=command.number("token_cap"),
         )

@@ -47,6 +47,7 @@ from pipelines.config import building, conf_folder, contracts
 from pipelines.config.building import identity
 from pipelines.config.command_line import Command, claimed
 from pipelines.config.contracts import idle_note
+from pipelines.config.overrides import key_of
 from pipelines.config.trust import check_settable
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import dataset_of, parts_of
@@ -115,7 +116,7 @@ def _checked(
                 f"study.pruner={settings.pruner} and measures.{name}.queries={queries}: a time is known of "
                 f"whole runs alone; set measures.{name}.queries=0"
             )
-    given = {one.lstrip("+~").partition("=")[0] for one in overrides}
+    given = set(map(key_of, overrides))
     if twice := [dimension.key for dimension in searched.dimensions if dimension.key in given]:
         raise LcmError(
             f"{twice[0]} is searched and set on the command line: leave it out, or set space.{twice[0]}=null"

@@ -53,7 +53,7 @@ class Ledger:
         with naming(self.path), self.path.open("ab+") as file:
             before = file.tell()
             try:
-                if before and os.pread(file.fileno(), 1, before - 1) != b"\n":
+                if before and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
                     file.write(b"\n")  # behind what a crash cut short
                 file.writelines([*lines, to_json(end).encode() + b"\n"])
                 file.flush()
@@ -174,7 +174,7 @@ def conversation_row(store: Store, shard: int, reading: SourceReader, conversati
 
 
 def source_row(shard: int, reading: SourceReader) -> dict[str, Any]:
-    """What its row says of a source, the whole of one that was refused."""
+    """The columns of every row of a source; of a refused one, the whole row."""
     told = {"shard": shard, "source": well_formed(str(reading.source.path)), "digest": reading.source.digest}
     return {**told, "refused": reading.refused} if reading.refused else told
 

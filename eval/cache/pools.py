@@ -103,8 +103,9 @@ _digest_of_ids = KeptBeside[pl.DataFrame, Any](
 
 
 def _numbered(described: pl.DataFrame) -> pl.DataFrame:
-    number = (described["document_id"].rank("dense").cast(pl.UInt32) - 1) * len(SCOPE_CLASSES)
-    return described.hstack([(number + described["scope_class"].to_physical()).alias(DOCUMENT_NUMBER)])
+    """Described candidates with `DOCUMENT_NUMBER`."""
+    number = described["document_id"].rank("dense") * len(SCOPE_CLASSES) + described["scope_class"].to_physical()
+    return described.hstack([(number.rank("dense") - 1).alias(DOCUMENT_NUMBER)])
 
 
 def with_cached_pools(ranking: Ranker, frames: FrameCache, memory_key: str) -> Ranker:

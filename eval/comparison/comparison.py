@@ -102,8 +102,8 @@ class Comparison:
         return 0 if row is None else self.judged - row["n"]
 
     def paid(self) -> dict[str, list[tuple[int, float, float, float | None, float | None]]]:
-        """What sides cost, in tokens and in time, as far as it is known: of each its place among the standings, its
-        cost, its mean by what decides, and the ends of that."""
+        """Points of quality over cost: what is paid, as tokens or milliseconds, and of each side of which it is known
+        its place among the standings, the cost, the mean of the deciding measure, and the ends of its interval."""
         tokens = next((name for name in self.measures if kind_of(name) in _TOKENS and name != self.by), None)
         found: dict[str, list[tuple[int, float, float, float | None, float | None]]] = {}
         for i, one in enumerate(self.standings):

@@ -329,7 +329,7 @@ class Pairing:
         )
 
     def clusters(self, queries: pl.DataFrame) -> npt.NDArray[np.int64] | None:
-        """What is drawn as one: shape (queries,); None = each by itself."""
+        """The number of the cluster that each query is drawn with, shape (queries,); None = each is drawn by itself."""
         if self.cluster == "none":
             return None
         return queries["workspace_id"].rank("dense").cast(pl.Int64).to_numpy()

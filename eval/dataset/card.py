@@ -73,8 +73,8 @@ def read_card(dataset: str) -> Card:
 
 
 def address_of(release: Release, pin: PinnedFile, dataset: str, base_url: str | None) -> str | None:
-    """Where a file of a release is to be had: where it was published, or at a mirror that is laid out as
-    `LCM_DATASETS_DIR`; None: nowhere."""
+    """The address of a file of a release: where it was published, or at a mirror that is laid out as
+    `LCM_DATASETS_DIR`; None where it is at neither."""
     if base_url is not None:
         return f"{base_url.rstrip('/')}/{quote(f'{dataset}/{pin.path}')}"
     return None if release.url is None else f"{release.url}{quote(pin.path)}"

@@ -173,7 +173,7 @@ class Draft:
         self.qrels += [(query_id, message_id, 1) for message_id in message_ids]
 
     def dataset(self, name: str, protocol: str, digest: str, notes: Sequence[str] = (), **told: Any) -> Dataset:
-        """What was added, with some notes before those of the counts, and other fields of the dataset."""
+        """The dataset of what was added: its notes are these and then those of the counts; `told` are other fields."""
         return Dataset(
             name=name,
             protocol=protocol,

@@ -59,7 +59,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What all loaders of published files are asked: where they are, what they may be, and what is taken of them."""
+    """The settings of every loader of published files: where these are, what they may be, what is taken of them."""
 
     directory: str | None = None
     """None: the dataset's folder in `LCM_DATASETS_DIR`."""
@@ -109,7 +109,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFile(Published):
-    """What all loaders of one published file are asked."""
+    """The settings of a loader of one published file."""
 
     file: str | None = None
     """Its path below the folder, or an absolute one; None: the only file of the dataset there."""
@@ -204,7 +204,7 @@ def find_file(
 
 
 def identified(card: Card, path: Path, *, pinned: bool = False) -> FoundFile:
-    """What a file is, by its digest alone, for people rename what they download.
+    """Tell the release of a file by its digest alone, for people rename what they download.
 
     Raises:
         DatasetError: with all digests, where it is of no known release and `pinned` asks for one.

@@ -380,7 +380,7 @@ class Experiment:
             if is_control and not measure.of_arms:
                 continue
             if measure.subject == "rankings":
-                is_kept = is_control or self.evaluator.times is None
+                is_kept = is_control or not self.evaluator.is_one_of_many
                 key = self._key(results, arm, measure) if is_kept else None
                 make = partial(self._of_run, results, arm, documents, measure)
                 rows, _ = stages.frame("values", key, make, in_memory=is_control)

@@ -159,6 +159,9 @@ class WorkspaceEvaluator:
     """Ids of the queries that are asked; None = all. Replays are those of all, and answers to some are not kept."""
     times: "Times | None" = None
     """Times of the points before, which those that do the same work take over; None = each is timed."""
+    is_one_of_many: bool = False
+    """Whether this is a point of a sweep or a trial of a study: its folder alone then keeps what its system answered,
+    the cache what it shares with the others."""
     rankings: Mapping[str, Ranker] = field(init=False)
     """Arm -> what it ranks with; the system's own stands first, under `SYSTEM_ARM`."""
     evidence: Mapping[str, Sequence[str]] = field(init=False)
@@ -249,8 +252,7 @@ class WorkspaceEvaluator:
             for arm in self.rankings if checkpoint.queries else ():
                 make = self._ranked(checkpoint, arm, stages, keys)
                 is_shared = arm != SYSTEM_ARM
-                # What the system of a point of many answered lies in the point's own folder.
-                key = keys.ranked(arm, number) if is_shared or self.times is None else None
+                key = keys.ranked(arm, number) if is_shared or not self.is_one_of_many else None
                 frame, survived = stages.frame("ranked", key, make, in_memory=is_shared)
                 ranked[arm].append(frame)
                 incidents.update(survived)

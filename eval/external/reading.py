@@ -398,7 +398,8 @@ class LogReading:
         budget: int = row["budget_tokens"]
         told = [pair for pair in zip(row["texts"], row["source_ids"], strict=True) if pair[0].strip()]
         shown = within((Excerpt(text) for text, _ in told), budget, REPORT_TOKENS)
-        self._incidents["external: contexts above their budget"] += [one.text for one in shown] != [t for t, _ in told]
+        if [one.text for one in shown] != [text for text, _ in told]:
+            self._incidents["external: contexts above their budget"] += 1
         items, ways = [], set[How]()
         for excerpt, (text, named) in zip(shown, told, strict=False):
             is_cut = len(excerpt.text) < len(text)

@@ -199,14 +199,11 @@ def _survived(
     facts = stop.ledger.facts
     states: dict[Subject, State] = dict(standings(stop.ledger, shown.message_ids, shown.texts))
     paid: dict[Subject, RecallWay] = {}
-    for subject, how in states.items() if ways is not None else ():
-        of = facts[subject]
-        if (
-            how == "missing"
-            and ways is not None
-            and (way := ways.best(of.message_ids, [of.cue], summaries)) is not None
-        ):
-            paid[subject] = way
+    if ways is not None:
+        for subject in (one for one, how in states.items() if how == "missing"):
+            of = facts[subject]
+            if (way := ways.best(of.message_ids, [of.cue], summaries)) is not None:
+                paid[subject] = way
     states |= dict.fromkeys(paid, "recoverable")
     values: dict[tuple[str, str], float] = {}
     for kind in (ALL_KINDS, *KINDS):

@@ -59,11 +59,11 @@ def study_page(folder: Path) -> ReportPage:
 def _headline(measure: str, best: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
     """Lines on the picked trial and its difference to the default, as the terminal says them."""
     estimate = summary["metrics"].get(f"cross_validated/{measure}")
-    worth = f"On conversations that had no say in the choice it is worth {estimate or 0:.4f}."
+    worth = [] if estimate is None else [f"On conversations that had no say in the choice it is worth {estimate:.4f}."]
     counts = (f"{n:g} {name}" for name, n in _below("trials/", summary["metrics"]).items() if n)
     return [
         f"Trial {best['number']} was picked: {measure} {best[measure]:.4f}.",
-        *([] if estimate is None else [worth]),
+        *worth,
         *(f"{sentence(line)}." for line in summary.get("notes", ())),
         f"Trials: {', '.join(counts)}.",
     ]

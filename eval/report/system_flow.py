@@ -68,7 +68,8 @@ def differing(
     keys = sorted(dict.fromkeys([*sides[0], *sides[1]]), key=lambda key: (key.count("."), not key.endswith(_TARGET)))
     for key in keys:
         values = [side.get(key, _ABSENT) for side in sides]
-        if values[0] == values[1] or {*map(str, values)} <= {"None", _ABSENT} or key.startswith(tuple(replaced)):
+        is_off = all(one in (None, _ABSENT) for one in values)
+        if values[0] == values[1] or is_off or key.startswith(tuple(replaced)):
             continue
         if key.endswith(f".{_TARGET}"):
             replaced.append(key.removesuffix(_TARGET))

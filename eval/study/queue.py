@@ -20,6 +20,7 @@ from typing import Any, Self
 import optuna
 from filelock import FileLock, Timeout
 from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
 from optuna.storages import RDBStorage, fail_stale_trials
 from optuna.study import Study as OptunaStudy
@@ -113,6 +114,13 @@ class NumberedSampler(BaseSampler):
                 return NSGAIISampler(seed=seed, population_size=max(2, settings.startup_trials))
 
 
+def pruner(settings: Study) -> BasePruner:
+    """Stops a trial at a rung unless it is among the best one in `FACTOR` of those that have reached it."""
+    if settings.pruner == "none":
+        return NopPruner()
+    return SuccessiveHalvingPruner(min_resource=1, reduction_factor=FACTOR)
+
+
 def quieten() -> None:
     """Optuna tells of each trial and of each experimental part; the progress of a study is told by others."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -141,7 +149,8 @@ class TrialQueue:
         self._settings = settings
         self._worker = worker
         self.known: Sequence[FrozenTrial] = ()
-        """What was begun when this process last claimed a trial: to ask anew takes as long as to rank some queries."""
+        """The trials that were begun when this process last claimed one: to ask anew takes as long as to rank some
+        queries."""
         self._file = Path(storage.removeprefix(_SQLITE)) if storage.startswith(_SQLITE) else None
         try:
             with self._alone():
@@ -158,6 +167,7 @@ class TrialQueue:
                 self.study = optuna.create_study(
                     storage=self._storage,
                     sampler=NumberedSampler(settings),
+                    pruner=pruner(settings),
                     study_name=settings.name,
                     directions=[one.direction for one in settings.wanted()],
                     load_if_exists=True,
@@ -213,18 +223,6 @@ class TrialQueue:
         trial_id = self._trial_id(number)
         self._storage.set_trial_user_attr(trial_id, WORKER, None)
         self._storage.set_trial_state_values(trial_id, TrialState.WAITING)
-
-    def goes_on(self, trial: Trial, value: float, step: int) -> bool:
-        """Keep what a trial found at a rung; whether it is among the best one in `FACTOR` of those that reached it.
-
-        So asynchronous successive halving goes on at once, and waits for no others.
-        Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020.
-        """
-        trial.report(value, step)
-        sign = self._settings.wanted()[0].sign
-        others = (one.intermediate_values.get(step) for one in self.known if one.number != trial.number)
-        best_first = sorted((sign * one for one in (value, *others) if one is not None), reverse=True)
-        return sign * value >= best_first[max(len(best_first) // FACTOR, 1) - 1]
 
     def complete(self, trial: Trial, values: Sequence[float], attributes: Mapping[str, Any]) -> None:
         for name, value in attributes.items():

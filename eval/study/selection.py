@@ -86,7 +86,7 @@ class Rung:
     part: Dataset
     """The workspaces that are replayed, with all that is asked of them."""
     sample: Dataset
-    """What is asked of them now, and judged, beside what the rungs before it asked."""
+    """What is asked of them, and judged."""
 
 
 def rungs_of(dataset: Dataset, seed: int) -> tuple[Rung, ...]:
@@ -94,7 +94,7 @@ def rungs_of(dataset: Dataset, seed: int) -> tuple[Rung, ...]:
 
     A share is taken of conversations and of their queries alike: for one in 16, one in four conversations is replayed,
     and one in four of their queries asked; more conversations where so few have not queries enough. Which ones is drawn
-    by the seed; a rung holds what the rungs before it do.
+    by the seed; a rung replays what the rungs before it do.
 
     Raises:
         LcmError: if a quarter of the judged queries is too few to stop anything by.
@@ -107,7 +107,6 @@ def rungs_of(dataset: Dataset, seed: int) -> tuple[Rung, ...]:
     drawn = {workspace: _drawn(ids, seed) for workspace, ids in by_workspace.items()}
     order = _drawn(list(drawn), seed)
     rungs: list[Rung] = []
-    before = set[str]()
     for parts in _PARTS:
         wanted = ceil(len(judged) / parts)
         if wanted < _LEAST:
@@ -118,8 +117,7 @@ def rungs_of(dataset: Dataset, seed: int) -> tuple[Rung, ...]:
             one for workspace in chosen for one in drawn[workspace][: ceil(wanted * len(drawn[workspace]) / there)]
         }
         part = dataset.part(chosen)
-        rungs.append(Rung(FACTOR ** len(rungs), f"1/{parts}", part, part.asking(asked - before)))
-        before |= asked
+        rungs.append(Rung(FACTOR ** len(rungs), f"1/{parts}", part, part.asking(asked)))
     if not rungs:
         raise LcmError(
             f"study.pruner=halving stops trials by a quarter of the judged queries at most, and {dataset.name} has "

@@ -20,7 +20,8 @@ from lcm.records.query import Recalled
 
 DAY_MS = 86_400_000
 DOCUMENT_NUMBER = "document_number"
-"""A column that kept candidates have: a number for each document and what it is to its query, its `scope_class`."""
+"""A column that kept candidates have: a number from 0 for each document and what it is to its query, its
+`scope_class`."""
 
 Numbers = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -83,14 +84,15 @@ class Columns:
         """The values of a formula of documents' columns, `scope_class` among them, and of `asked_at`, for each row.
 
         Where the rows are numbered by document and all queries were asked at one instant, the formula is worked out
-        once a number.
+        once a number, if these are fewer than the rows.
         """
         frame = self._frame
         if self._rows is not None or DOCUMENT_NUMBER not in frame.columns or not _is_constant(frame["asked_at"]):
             return formula(self)
-        if frame[DOCUMENT_NUMBER].has_nulls():  # of rows that an expansion has added
+        number = frame[DOCUMENT_NUMBER]
+        if number.has_nulls() or number.max() + 1 >= len(number):  # type: ignore[operator]  # rows were added, or cut
             return formula(self)
-        numbers = frame[DOCUMENT_NUMBER].to_numpy()
+        numbers = number.to_numpy()
         rows = np.zeros(int(numbers.max()) + 1, np.uint32)
         rows[numbers] = np.arange(len(numbers), dtype=np.uint32)
         values: Numbers = formula(Columns(frame[pl.Series(rows)]))[numbers]

@@ -34,7 +34,7 @@ class _Dumper(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
 
 _Dumper.add_representer(str, OmegaConfDumper.str_representer)
 
-Check = Callable[[dict[str, Any]], object]
+PartsCheck = Callable[[dict[str, Any]], object]
 """Refuses what was built, by its keys, with an LcmError; it may change what is there."""
 
 
@@ -81,7 +81,7 @@ def _written(config: DictConfig, path: str) -> str:
 
 
 def build_all(
-    config: DictConfig, keys: Sequence[str], *checks: Check, whole: Mapping[str, Any] | None = None
+    config: DictConfig, keys: Sequence[str], *checks: PartsCheck, whole: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Several objects, by their keys; whatever they refuse is told at once. Where something was not built, a check that
     looks for it is passed over; `whole` is the configuration as `worked_out` gives it, where that is known."""

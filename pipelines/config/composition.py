@@ -19,7 +19,7 @@ from lcm.errors import LcmError
 from pipelines.config import trust
 from pipelines.config.check import SEARCH_PATH, checked
 from pipelines.config.conf_folder import EVALUATE, conf_dir, config_name
-from pipelines.config.overrides import no_override
+from pipelines.config.overrides import key_of, no_override
 
 CONFIGURATION_ERRORS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 
@@ -57,7 +57,7 @@ def _by_hydra(overrides: Sequence[str], pipeline: str) -> DictConfig:
             raise LcmError(
                 f"{added}: what stands above that key holds no settings: set it first, or leave this out"
             ) from error
-    named = [override.lstrip("+~").partition("=")[0] for override in overrides]
+    named = list(map(key_of, overrides))
     with open_dict(whole):  # what a preset sets of a measure that is not chosen; what a command sets is refused
         for name in settings_of_no_measure(OmegaConf.to_container(whole)):  # type: ignore[arg-type]
             if not any(key.startswith(f"measures.{name}") for key in named):

@@ -93,7 +93,8 @@ def evaluated(
         LcmError: if the folder holds a complete run already, or something in the configuration cannot be built.
     """
     Run.begin(folder)
-    return measured(config, experiment_of(config, dataset, parts, times), folder, show, overrides, plain)
+    experiment = experiment_of(config, dataset, parts, times, is_one_of_many=times is not None)
+    return measured(config, experiment, folder, show, overrides, plain)
 
 
 def measured(
@@ -122,6 +123,7 @@ def experiment_of(
     dataset: Dataset | None = None,
     parts: Mapping[str, Any] | None = None,
     times: Times | None = None,
+    is_one_of_many: bool = False,
 ) -> Experiment:
     """The experiment that a configuration describes.
 
@@ -130,6 +132,7 @@ def experiment_of(
         dataset: loaded before; None = as the configuration says. It is laid out and judged as the configuration says.
         parts: built before; None = as the configuration says.
         times: of the points before this one in its process, which takes over those of the same work.
+        is_one_of_many: as of `WorkspaceEvaluator`.
     """
     parts = parts or parts_of(config)
     system, stages = _system(config, parts)
@@ -142,6 +145,7 @@ def experiment_of(
         arms=parts["arms"] or {},
         cache=stages,
         times=times,
+        is_one_of_many=is_one_of_many,
     )
     return Experiment(evaluator, parts["means"], parts["executor"])
 

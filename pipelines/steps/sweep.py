@@ -32,6 +32,7 @@ from pipelines.config.command_line import Command, Multirun
 from pipelines.config.composition import CompositionCache
 from pipelines.config.conf_folder import EVALUATE
 from pipelines.config.contracts import alike_notes, with_other_reasons
+from pipelines.config.overrides import group_of
 from pipelines.steps.interruption import exit_code
 from pipelines.steps.plugin_reach import keys_of_memory, reach_of_swept
 from pipelines.steps.point import READ, Point, PointJob, parts_of, reason_of, run_points, told_of_external
@@ -189,10 +190,8 @@ def _default(
     """What a command describes without what is swept: a point, or a run beside the points, which is then checked too;
     None where points are not measured alike, or nothing is left that can be composed."""
     common = set(wanted[0]).intersection(*wanted)
-    swept = {
-        override.lstrip("+~").partition("=")[0] for point in wanted for override in point if override not in common
-    }
-    if not swept or any(re.split(r"[./]", key)[0] in _DECIDING for key in swept):
+    swept = {group_of(override) for point in wanted for override in point if override not in common}
+    if not swept or not swept.isdisjoint(_DECIDING):
         return None
     overrides = tuple(override for override in wanted[0] if override in common)
     try:

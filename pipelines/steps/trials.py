@@ -62,7 +62,7 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
         complete = [one for one in queue.known if one.state == TrialState.COMPLETE]
         again = next((one for one in complete if one.user_attrs.get(CONFIG_HASH) == known), None)
         if again is None:
-            attributes, values = _evaluated(trial, queue, assignment, config, plain, search)
+            attributes, values = _evaluated(trial, assignment, config, plain, search)
         else:
             first = again.user_attrs.get(SAME_AS, again.number)
             attributes, values = {SUMS: again.user_attrs[SUMS], SAME_AS: first}, list(again.values)
@@ -93,15 +93,10 @@ def run_trial(trial: Trial, queue: TrialQueue, search: StudySetup) -> TrialEnd:
 
 
 def _evaluated(
-    trial: Trial,
-    queue: TrialQueue,
-    assignment: Mapping[str, Any],
-    config: DictConfig,
-    plain: Mapping[str, Any],
-    search: StudySetup,
+    trial: Trial, assignment: Mapping[str, Any], config: DictConfig, plain: Mapping[str, Any], search: StudySetup
 ) -> tuple[dict[str, Any], list[float]]:
     label = f"trial {trial.number}: {_values(assignment)}"
-    folder = _run(str(trial.number), config, plain, assignment, label, search, partial(_climb, trial, queue, search))
+    folder = _run(str(trial.number), config, plain, assignment, label, search, partial(_climb, trial, search))
     summary = read_summary(folder)
     objectives, values = search.settings.wanted(), list[float]()
     for one in objectives:
@@ -148,7 +143,7 @@ def _run(
     kept = PointFolder(search.folder / TRIAL_FOLDERS / name)
     origin = origin_of(plain, search.dataset.digest)
     if not (kept.is_complete() and kept.is_of(origin)):
-        experiment = experiment_of(config, search.dataset, parts_of(config, whole=plain), times={})  # a point of many
+        experiment = experiment_of(config, search.dataset, parts_of(config, whole=plain), is_one_of_many=True)
         before(experiment)
         kept.clear()
         overrides = search.configs.overrides(assignment)
@@ -158,15 +153,15 @@ def _run(
     return kept.path
 
 
-def _climb(trial: Trial, queue: TrialQueue, search: StudySetup, experiment: Experiment) -> None:
-    """Measure a growing share of the queries, as long as the trial is among the best there."""
+def _climb(trial: Trial, search: StudySetup, experiment: Experiment) -> None:
+    """Measure a growing share of the queries, as long as the pruner lets it."""
     measure = search.settings.wanted()[0].measure
-    total, n = 0.0, 0
     with progress() as show:
         for rung in search.rungs:
             values = experiment.sampled(rung.part, rung.sample, measure, show)
-            total, n = total + float(values.sum()), n + len(values)
-            if n and not queue.goes_on(trial, total / n, rung.step):
+            if len(values):
+                trial.report(float(values.sum()) / len(values), rung.step)
+            if trial.should_prune():
                 raise _PrunedError(rung.name)
 
 

@@ -147,13 +147,8 @@ def _sha256(path: Path, size: int, modified_unix_ns: int) -> str:
 
 
 def _address(weights_sha256: str, precision: Precision) -> Path:
-    return models_dir() / f"{weights_sha256[:16]}-{precision}-{_exported_by()}"
-
-
-@functools.cache
-def _exported_by() -> str:
-    """Once a process: reading the versions takes as long as ranking some queries."""
-    return "-".join(f"{tool}{_version(tool)}" for tool in ("onnxruntime", "optimum"))
+    tools = "-".join(f"{tool}{_version(tool)}" for tool in ("onnxruntime", "optimum"))
+    return models_dir() / f"{weights_sha256[:16]}-{precision}-{tools}"
 
 
 def _version(distribution: str) -> str:

@@ -130,18 +130,17 @@ class Ranking:
             How many steps are then done, the rows, and the slots among them that changed the order of any; None where
             the steps are others, or one by one they would tell more.
         """
+        left = enumerate(self.steps[done:], done + 1)
+        acting = [(place, name, stage) for place, (name, stage) in left if name in self._acting]
+        cut = next((at for at, (*_, stage) in enumerate(acting) if _cuts(stage)), 0)
+        scoring, behind = acting[:cut], acting[cut:]
+        if not scoring or "deferred" in frame.columns or not all(isinstance(stage, Scores) for *_, stage in scoring):
+            return None
         given, slots, queries = list[Numbers](), list[tuple[str, list[Numbers]]](), query_numbers(frame)
-        for place, (name, stage) in enumerate(self.steps[done:], done):
-            if name not in self._acting:
-                continue
-            if given and _cuts(stage):
-                first = best_by(given, queries, stage.first_by_score)  # type: ignore[union-attr]
-                told = [name for name, scores in slots if order_moves(scores[:-1], scores[-1], queries, first)]
-                return place + 1, beside(taken(frame, first), [pl.Series("score", given[-1][first])]), told
-            if not isinstance(stage, Scores) or "deferred" in frame.columns:
-                return None
+        ends_cut = all(_cuts(stage) for *_, stage in behind)
+        for place, name, stage in scoring:
             try:
-                score = stage.scores(frame)
+                score = stage.scores(frame)  # type: ignore[union-attr]
             except pl.exceptions.ColumnNotFoundError:
                 return None  # which is told where the step is passed
             if np.isnan(score).any():
@@ -150,13 +149,16 @@ class Ranking:
                 before = given or [Columns(frame).numbers("score")]
                 if np.isnan(before[-1]).any():
                     return None
-                behind = [step for other, step in self.steps[place + 1 :] if other in self._acting]
-                if not (all(map(_cuts, behind)) or order_moves(before, score, queries)):
+                is_last = ends_cut and place == scoring[-1][0]
+                if not (is_last or order_moves(before, score, queries)):
                     return None
                 slots.append((name, [*before, score]))
             given.append(score)
             frame = beside(frame, [pl.Series("score", score)])
-        return None
+        cut_place, _, cutting = behind[0]
+        first = best_by(given, queries, cutting.first_by_score)  # type: ignore[union-attr]
+        told = [name for name, scores in slots if order_moves(scores[:-1], scores[-1], queries, first)]
+        return cut_place, beside(taken(frame, first), [pl.Series("score", given[-1][first])]), told
 
     def filled_slots(self) -> list[str]:
         """The names of the slots that hold something with work to do here."""

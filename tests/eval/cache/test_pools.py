@@ -1,6 +1,7 @@
 """What rankings begin with is kept: found once for all that begin alike, and as without a cache."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 from eval.cache import pools
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import FrameCache, StageCache
-from lcm.retrieval.decay import Weibull
+from lcm.protocols.retrieval import Columns, Numbers
+from lcm.retrieval.decay import Exponential, Weibull
 from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking import pipeline
 from lcm.retrieval.ranking.pipeline import Ranking
@@ -89,3 +91,29 @@ def test_slots_act_alike_behind_shared_steps(tmp_path: Path) -> None:
             assert answers.equals(memory.rank(asked, wanted, acted=plain))
             assert kept == plain
     assert plain["decay"]
+
+
+def test_a_decay_of_kept_candidates_is_worked_out_once_a_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all queries are asked at one instant; the answers are those of each row worked out by itself."""
+    sizes: list[int] = []
+    for decay in (Weibull, Exponential):
+        plain = decay.multiplier
+
+        def counted(self: Any, columns: Columns, plain: Any = plain) -> Numbers:
+            sizes.append(len(columns))
+            return plain(self, columns)
+
+        monkeypatch.setattr(decay, "multiplier", counted)
+    frames = FrameCache(StageCache(str(tmp_path)))
+    with kinds.workspace() as memory:
+        latest = max(query.asked_at for query in kinds.questions())
+        asked = [replace(query, asked_at=latest) for query in kinds.questions()]
+        for boost in (DecayBoost(decay=Weibull(recency_lifts=True)), DecayBoost(decay=Exponential())):
+            wanted = Ranking(Hybrid(), {**ranking(0.5).stages, "decay": boost})
+            by_row = memory.rank(asked, wanted)
+            each, sizes[:] = sum(sizes), []
+            assert memory.rank(asked, with_cached_pools(wanted, frames, "memory")).equals(by_row)
+            assert 0 < sum(sizes) < each
+            sizes.clear()

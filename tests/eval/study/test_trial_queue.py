@@ -132,22 +132,6 @@ def test_a_failure_with_a_reason_counts_and_one_of_a_lost_machine_does_not(tmp_p
     assert [one.number for one in queue.trials()] == [0, 2]
 
 
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_one_trial_in_four_goes_on(tmp_path: Path, worker: Worker, direction: str) -> None:
-    queue = opened(tmp_path, worker, Study([{"measure": "recall@10", "direction": direction}], pruner="halving"))
-    sign = 1 if direction == "maximize" else -1
-    on = []
-    for number in (0.5, 0.4, 0.6, 0.3, 0.55, 0.2, 0.1, 0.58):
-        trial = claimed(queue)
-        on.append(queue.goes_on(trial, sign * number, 1))
-        if on[-1]:
-            queue.complete(trial, [sign * number], {})
-        else:
-            queue.prune(trial, "1/4")
-    # The best so far goes on; of eight the best two do, and 0.58 is one of them.
-    assert on == [True, False, True, False, False, False, False, True]
-
-
 def test_the_first_trial_is_what_the_study_begins_with(tmp_path: Path, worker: Worker) -> None:
     queue = opened(tmp_path, worker)
     assert queue.begin({"dataset": "a"}, {"x": 0.25, "n": 2}) == {"dataset": "a"}
