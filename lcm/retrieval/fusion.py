@@ -231,6 +231,9 @@ class Learnt:
         return Contract(reads=tuple(self.weights), gives_unit_scores=False)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return best_first(beside(frame, [pl.Series("score", self.scores(frame))]))
+
+    def scores(self, frame: pl.DataFrame) -> Numbers:
         named = set(frame.columns)  # each is asked for its type: of a whole schema a live query waits longer
         columns = {name: frame[name] for name in self.weights if name in named}
         found = {name: column for name, column in columns.items() if column.dtype.is_numeric()}
@@ -246,7 +249,7 @@ class Learnt:
             if (is_missing := np.isnan(values)).any():
                 values = np.where(is_missing, 0.0, values)
             score += values * self.weights[name]
-        return best_first(beside(frame, [pl.Series("score", score)]))
+        return score
 
 
 @dataclass(frozen=True, slots=True)

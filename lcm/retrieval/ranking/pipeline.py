@@ -46,6 +46,8 @@ RANKED_SCHEMA: dict[str, pl.DataType] = {
 the width that answered, of an index with several; `is_recovered` marks what was fetched because ranking failed, behind
 everything else; `stands_for` the ids of documents that say nearly the same and are left out in its favour;
 `related` documents that are shown with it and ranked nowhere, best first."""
+_WALKED = 2
+"""So many times what a step lets stand it is given to walk down."""
 LISTS = ("stands_for", "related")
 """Of these, the columns of lists, empty where there is nothing to name."""
 TRACE_SCHEMA: dict[str, pl.DataType] = {
@@ -123,8 +125,8 @@ class Ranking:
         return answer
 
     def _cut_at_once(self, done: int, frame: pl.DataFrame, batch: Batch) -> tuple[int, pl.DataFrame, list[str]] | None:
-        """The rows behind the next steps, where these give scores alone, and at last cut by them: of a whole haystack,
-        only what is let through is ever brought into an order.
+        """The rows behind the next steps, where these give scores alone, and at last cut by them, or first walk down
+        their order as far as is let through: of a whole haystack, only the first rows are ever brought into an order.
 
         Returns:
             How many steps are then done, the rows, and the slots among them that changed the order of any; None where
@@ -133,7 +135,8 @@ class Ranking:
         left = enumerate(self.steps[done:], done + 1)
         acting = [(place, name, stage) for place, (name, stage) in left if name in self._acting]
         cut = next((at for at, (*_, stage) in enumerate(acting) if _cuts(stage)), 0)
-        scoring, behind = acting[:cut], acting[cut:]
+        walks = cut > 0 and hasattr(acting[cut - 1][2], "first_kept")
+        scoring, behind = acting[: cut - walks], acting[cut:]
         if not scoring or "deferred" in frame.columns or not all(isinstance(stage, Scores) for *_, stage in scoring):
             return None
         given, slots, queries = list[Numbers](), list[tuple[str, list[Numbers]]](), query_numbers(frame)
@@ -155,10 +158,19 @@ class Ranking:
                 slots.append((name, [*before, score]))
             given.append(score)
             frame = beside(frame, [pl.Series("score", score)])
-        cut_place, _, cutting = behind[0]
-        first = best_by(given, queries, cutting.first_by_score)  # type: ignore[union-attr]
+        (cut_place, _, cutting), (walk_place, name, walking) = behind[0], acting[cut - 1]
+        n: int = cutting.first_by_score  # type: ignore[union-attr]
+        if walks:
+            n = _WALKED * max(n, walking.first_kept)  # type: ignore[union-attr]
+        first = best_by(given, queries, n)
+        rows = beside(taken(frame, first), [pl.Series("score", given[-1][first])])
+        if walks:
+            rows = passed(name, walking, rows, batch)
+            kept = np.bincount(queries[first], ~rows["deferred"].to_numpy())
+            if ((kept * _WALKED < n) & (np.bincount(queries) > n)).any():
+                return None  # it would have looked further
         told = [name for name, scores in slots if order_moves(scores[:-1], scores[-1], queries, first)]
-        return cut_place, beside(taken(frame, first), [pl.Series("score", given[-1][first])]), told
+        return walk_place if walks else cut_place, rows, told
 
     def filled_slots(self) -> list[str]:
         """The names of the slots that hold something with work to do here."""
