@@ -24,6 +24,8 @@ from lcm.protocols.retrieval import (
 from lcm.retrieval.frames import beside, best_by, best_first, order_moves, places, query_numbers, taken
 from lcm.retrieval.source.indexes import DESCRIBED_BY, POOLED, describe, found_by
 
+_NOTHING_DONE = Contract(reads=())
+"""Of a step that is off."""
 POOL_ACTED = "pool"
 """Counts queries that were answered from a pool, among the slots that acted."""
 SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
@@ -159,6 +161,7 @@ class Ranking:
             given.append(score)
             frame = beside(frame, [pl.Series("score", score)])
         (cut_place, _, cutting), (walk_place, name, walking) = behind[0], acting[cut - 1]
+        frame = self._carried(frame, walk_place - walks)
         n: int = cutting.first_by_score  # type: ignore[union-attr]
         if walks:
             n = _WALKED * max(n, walking.first_kept)  # type: ignore[union-attr]
@@ -231,11 +234,12 @@ class Ranking:
         return done, frame
 
     def _carried(self, frame: pl.DataFrame, done: int) -> pl.DataFrame:
-        """The rows without what documents are described by and none of the steps that are left reads: each step that
-        brings rows into another order moves every column."""
-        reads = [self._acting[name].reads for name, _ in self.steps[done:] if name in self._acting]
-        unread = set(DESCRIBED_BY).difference(*(DESCRIBED_BY if one is None else one for one in reads))
-        return frame.drop(unread, strict=False)
+        """The rows without what documents are described by, or a step that is done has made, and none of the steps that
+        are left reads: each step that brings rows into another order moves every column."""
+        told = [self._acting.get(name, _NOTHING_DONE) for name, _ in self.steps]
+        unread = {*DESCRIBED_BY, *(column for one in told[:done] for column in one.makes)}
+        reads = [one.reads for one in told[done:]]
+        return frame if None in reads else frame.drop(unread.difference(*reads), strict=False)  # type: ignore[arg-type]
 
 
 def _steps(

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from lcm.protocols.retrieval import (
     numbers_of,
 )
 from lcm.retrieval.frames import (
+    KeptBeside,
     beside,
     best,
     best_first,
@@ -266,6 +267,8 @@ _SAID_AT_HAND = 1 << 13
 """Texts whose pairs stay at hand: the documents of a conversation come up again in query after query."""
 _READ_AT_ONCE = 128
 """Documents: about twice as many as a query is shown."""
+_REPEATING = KeptBeside[pl.DataFrame, dict[float, set[str]]](lambda documents: {}, 64)
+"""Of documents, by the least share, those that are like another of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +286,7 @@ class Crowding:
     """In standard deviations; 0: none."""
     within: Literal["turn", "session"] = "turn"
     """The place whose documents count together."""
+    contract = Contract(reads=("conversation_id", "kind", "seq", "session_id"))
 
     def __post_init__(self) -> None:
         check_range(self, "penalty", ge=0)
@@ -418,6 +422,7 @@ class NearDuplicates:
     """Of the better one's pairs of words."""
     n: int = 40
     """As many documents as the ranking lets through."""
+    contract = Contract(reads=())
 
     def __post_init__(self) -> None:
         check_range(self, "least_shared", gt=0, le=1)
@@ -468,7 +473,18 @@ class NearDuplicates:
 
     def _alike(self, batch: Batch, ids: pl.Series) -> set[str]:
         """Those of some documents that are like another of them, whichever is the better: without one, the first `n`
-        of a query differ, and nobody need walk down its ranks."""
+        of a query differ, and nobody need walk down its ranks.
+
+        Where they are most of those that a batch sees, it is told of all, once for all rankings of these.
+        """
+        if 2 * len(ids) < len(batch.documents):
+            return self._repeating(batch, ids)
+        known = _REPEATING(batch.documents)
+        if self.least_shared not in known:
+            known[self.least_shared] = self._repeating(batch, batch.documents["document_id"])
+        return known[self.least_shared]
+
+    def _repeating(self, batch: Batch, ids: pl.Series) -> set[str]:
         said = list(_read(batch, ids))
         times = Counter(chain.from_iterable(said))
         rarest = [min(one, key=times.__getitem__, default=None) for one in said]
