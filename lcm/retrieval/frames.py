@@ -161,17 +161,6 @@ def _order(frame: pl.DataFrame) -> Places:
     return order
 
 
-def first_places(scores: Numbers, queries: Places, n: int) -> Places:
-    """The places of each query's first `n` rows, in the order of `best_first`, of rows without `deferred`.
-
-    Args:
-        scores: of each row; none is null or no number.
-        queries: the number of each row's query, ascending.
-        n: at least 1.
-    """
-    return _by_loss(-scores, queries)[_counted(queries) < n]
-
-
 def ranks_within(groups: Places, scores: Numbers) -> Places:
     """How many rows of its own group each row has before it, by score, then as they stand; what is no number last.
 

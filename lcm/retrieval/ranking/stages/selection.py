@@ -1,10 +1,10 @@
 """Stages that drop rows or add some: too many, too weak, expired, noise; what an answer points to; and what repeats
 something better, or stands beside it, which counts less or steps back."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice, pairwise
 from typing import Any, ClassVar, Literal
 
@@ -487,29 +487,22 @@ class NearDuplicates:
     def _repeating(self, batch: Batch, ids: pl.Series) -> set[str]:
         said = list(_read(batch, ids))
         times = Counter(chain.from_iterable(said))
-        rarest = [min(one, key=times.__getitem__, default=None) for one in said]
-        wanted = {pair for pair in rarest if pair is not None and times[pair] > 1}
-        saying = defaultdict[tuple[str, str] | None, list[_Said]](list)
-        for one in said:
-            for pair in one & wanted:
-                saying[pair].append(one)
-        likes = (
-            sum(self._is_like(one, other) for other in saying[pair]) for one, pair in zip(said, rarest, strict=True)
-        )
-        return {document_id for document_id, n in zip(ids.to_list(), likes, strict=True) if n > 1}  # it is like itself
+        told = [
+            pair
+            for pair in zip(ids.to_list(), said, strict=True)
+            if min(map(times.__getitem__, pair[1]), default=1) > 1
+        ]
+        # Each is like itself.
+        return {name for name, one in told if any(islice(filter(partial(self._is_like, one), said), 1, None))}
 
     def _found(self, said_by: Iterable[_Said]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of documents, which come best first."""
         kept: list[tuple[int, _Said]] = []
-        said_before: set[tuple[str, str]] = set()
         for row, said in enumerate(said_by):
             if len(kept) == self.n:
                 return
-            better = None
-            if said <= said_before:  # most documents say something that none before has said
-                better = next((place for place, other in kept if self._is_like(said, other)), None)
+            better = next((place for place, other in kept if self._is_like(said, other)), None)
             if better is None:
-                said_before |= said
                 kept.append((row, said))
             else:
                 yield row, better
