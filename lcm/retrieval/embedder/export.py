@@ -13,8 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +32,6 @@ _TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "spiece.model",
     "vocab.txt",
 )  # fmt: skip
-version = functools.cache(installed_version)  # it takes as long as ranking some queries; what is missing is asked anew
 _TOOLS = ("onnx", "onnxruntime", "optimum", "optimum-onnx", "torch", "transformers")
 _LARGEST_IN_ONE_FILE = 1_900_000_000  # bytes; protobuf ends at 2 GiB
 _OFFLINE = {
