@@ -141,7 +141,7 @@ def _timed(memory: Memory, watched: "_Watched", query: Query) -> dict[str, float
     """The row of a query, which is embedded anew."""
     watched.dense.seconds = watched.lexical.seconds = 0.0
     embedder = memory.system.embedder
-    embedder = embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder
+    embedder = embedder.timed if isinstance(embedder, CachedEmbedder) else embedder
     start = time.perf_counter()
     vectors = None
     if contract_of(memory.system.ranking).needs_vectors:
