@@ -75,9 +75,11 @@ class AnswersInParts(Protocol):
         """What so many tokens cost; None where that is not known."""
         ...
 
-    def parts(self, texts: Sequence[str], kind: TextKind) -> Iterator[tuple[Sequence[int], Vectors]]:
+    def parts(self, texts: Sequence[str], kind: TextKind, cached: int = 0) -> Iterator[tuple[Sequence[int], Vectors]]:
         """Yield the places of some texts and their rows, until each has come.
 
+        Args:
+            cached: how many others are cached, which is told before anything is spent.
         Raises:
             ModelError: if some do not come; what has come was yielded.
         """

@@ -1,7 +1,6 @@
 """Embed each text once: rows kept on disk, shared by processes, never trusted when damaged."""
 
 import hashlib
-import logging
 import os
 import sqlite3
 import threading
@@ -20,7 +19,6 @@ from lcm.faults import made_again, reason_of, told
 from lcm.files import cache_dir, private
 from lcm.protocols.models import AnswersInParts, Embedder, TextKind, Vectors
 
-_log = logging.getLogger(__name__)
 _LAYOUT = 1
 _WRITE_EVERY = 256  # texts: what an interrupted run loses at most
 _LOOKUP_SIZE = 500  # keys a statement
@@ -96,9 +94,7 @@ class CachedEmbedder:
     def _computed(self, missing: Sequence[str], kind: TextKind, asked: int) -> Iterator[tuple[Sequence[int], Vectors]]:
         """The places of some texts and their rows, as they are to be written."""
         if isinstance(self.embedder, AnswersInParts):
-            if missing:
-                _log.info("%s of %s texts to embed are cached", f"{asked - len(missing):,}", f"{asked:,}")
-            yield from self.embedder.parts(missing, kind)
+            yield from self.embedder.parts(missing, kind, asked - len(missing))
             return
         for start in range(0, len(missing), _WRITE_EVERY):
             some = missing[start : start + _WRITE_EVERY]

@@ -5,8 +5,9 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -117,10 +118,11 @@ class Endpoint:
         price = self.price_per_million_tokens
         return None if price is None else tokens * price / 1e6
 
-    def parts(self, texts: Sequence[str], kind: TextKind) -> Iterator[tuple[list[int], Vectors]]:
+    def parts(self, texts: Sequence[str], kind: TextKind, cached: int = 0) -> Iterator[tuple[list[int], Vectors]]:
         """Yield the places of some texts and their rows, reply by reply as they come.
 
-        When a request fails those that wait are not made any more; the replies to those under way are yielded first.
+        What is about to be spent is logged for the first request, and for several at once. When a request fails those
+        that wait are not made any more; the replies to those under way are yielded first.
 
         Raises:
             UnrecordedReplyError: if nothing may be asked.
@@ -143,28 +145,27 @@ class Endpoint:
         keys = server.keys(None, None, self.api_key_env, None)
         batches = [worded[start : start + self.batch_size] for start in range(0, len(worded), self.batch_size)]
         prefix = self.query_prefix if kind == "query" else self.document_prefix
+        bodies = [[prefix + well_formed(texts[i]) for i in batch] for batch in batches]
+        if len(bodies) > 1 or not self.spent:
+            _log.info("%s", self._foretold(bodies, cached))
         failure: ModelError | None = None
-        threads = ThreadPoolExecutor(self.workers, thread_name_prefix="embed")
-        try:
-            bodies = [[prefix + well_formed(texts[i]) for i in batch] for batch in batches]
-            if len(worded) > 1:  # a live query is asked without a word
-                _log.info("%s", self._foretold(bodies))
-            waiting = {threads.submit(self._asked, server, sent, keys): i for i, sent in enumerate(bodies)}
-            for future in as_completed(waiting):
-                i = waiting[future]
-                try:
-                    reply = future.result()
-                    self._count(reply, bodies[i])
-                    found = self._rows(reply, len(batches[i]))
-                except CancelledError:
-                    continue
-                except ModelError as error:
-                    failure = failure or error
-                    threads.shutdown(wait=False, cancel_futures=True)
-                    continue
-                yield batches[i], found
-        finally:
-            threads.shutdown(cancel_futures=True)
+        unasked, waiting = iter(range(len(bodies))), dict[Future[Any], int]()
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="embed") as threads:
+            while True:
+                for i in islice(unasked, 0 if failure else self.workers - len(waiting)):
+                    waiting[threads.submit(self._asked, server, bodies[i], keys)] = i
+                if not waiting:
+                    break
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    i = waiting.pop(future)
+                    try:
+                        reply = future.result()
+                        self._count(reply, bodies[i])
+                        found = self._rows(reply, len(bodies[i]))
+                    except ModelError as error:
+                        failure = failure or error
+                    else:
+                        yield batches[i], found
         if failure is not None:
             raise failure
 
@@ -172,12 +173,14 @@ class Endpoint:
     def _url(self) -> str:
         return f"{self.base_url.rstrip('/')}{_PATH}"
 
-    def _foretold(self, bodies: Sequence[Sequence[str]]) -> str:
+    def _foretold(self, bodies: Sequence[Sequence[str]], cached: int) -> str:
+        """What is cached, and what the rest will take."""
         tokens = sum(sum(_ESTIMATE.count(texts)) for texts in bodies)
         price = self.price(tokens)
         return (
-            f"asking {self._url} for {sum(map(len, bodies)):,} vectors of {self.model}: {len(bodies):,} requests, "
-            f"about {tokens:,} tokens{'' if price is None else f', price {price:.4g}'}"
+            f"{cached:,} vectors of {self.model} are cached; asking {self._url} for {sum(map(len, bodies)):,}: "
+            f"{len(bodies):,} request{'s' * (len(bodies) > 1)}, about {tokens:,} tokens"
+            f"{'' if price is None else f', price {price:.4g}'}"
         )
 
     def _asked(self, server: Server, texts: Sequence[str], keys: Sequence[Credential]) -> Any:
