@@ -151,6 +151,7 @@ def _address(weights_sha256: str, precision: Precision) -> Path:
     return models_dir() / f"{weights_sha256[:16]}-{precision}-{tools}"
 
 
+@functools.cache
 def _version(distribution: str) -> str:
     try:
         return version(distribution)
