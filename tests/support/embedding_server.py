@@ -1,12 +1,11 @@
 """A server on this machine that embeds as OpenAI's API does, by an embedder of ours, and counts what it was asked."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lcm.protocols.models import Embedder
-from tests.lcm.retrieval.reranker.loopback import Answer, Asked, Loopback, serving
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 
 Fault = Callable[[Answer, int], Answer]
 """What becomes of the reply to a request, given its number from 0."""
@@ -32,10 +31,3 @@ class EmbeddingServer:
         if found is answer:
             self.answered.update(texts)
         return found
-
-
-@contextmanager
-def embedding(server: EmbeddingServer) -> Iterator[Loopback]:
-    """Serve at a URL to which /v1 belongs."""
-    with serving(server) as loopback:
-        yield loopback
