@@ -1,6 +1,5 @@
 """What several floors ask: token estimators, embedders, language models."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
@@ -68,7 +67,7 @@ class AnswersInParts(Protocol):
 
     mode: Literal["record", "replay"]
     """replay: it answers nothing; what is kept is all there is."""
-    spent: Counter[str]
+    spent: dict[str, int]
     """Requests, texts and tokens so far, in this process."""
 
     def price(self, tokens: int) -> float | None:

@@ -105,7 +105,7 @@ class CachedEmbedder:
         """What was spent on rows that have a price, and how many texts were `cached`; empty where none has."""
         if not isinstance(self.embedder, AnswersInParts):
             return Counter()
-        return self.embedder.spent + Counter(cached=self.hits)
+        return Counter({**self.embedder.spent, "cached": self.hits})
 
     @property
     def timed(self) -> Embedder:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -23,8 +22,7 @@ from lcm.token_estimator import ScriptAware
 _log = logging.getLogger(__name__)
 _PATH = "/embeddings"
 _NAME_SETTINGS = (
-    "model", "revision", "dimensions", "request_dimensions", "query_prefix", "document_prefix", "max_tokens",
-    "overlap_tokens",
+    "model", "dimensions", "request_dimensions", "query_prefix", "document_prefix", "max_tokens", "overlap_tokens",
 )  # fmt: skip
 _ESTIMATE = ScriptAware()
 _CAUTIOUS = ScriptAware(cjk_tokens=3.0, astral_tokens=4.0, other_tokens=0.5)
@@ -73,7 +71,7 @@ class Endpoint:
     """None = a run does not tell its price."""
     mode: Literal["record", "replay"] = "record"
     """replay: never ask; what is cached is all there is."""
-    spent: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    spent: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Requests that were answered, their texts and tokens, by this process."""
 
     def __post_init__(self) -> None:
@@ -90,7 +88,7 @@ class Endpoint:
     @property
     def name(self) -> str:
         """Of the model and the settings that change rows, not of the server."""
-        settings = {key: getattr(self, key) for key in _NAME_SETTINGS}
+        settings = {key: getattr(self, key) for key in _NAME_SETTINGS} | {"revision": self.revision}
         return f"endpoint-{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]}"
 
     @property
@@ -194,7 +192,8 @@ class Endpoint:
         usage = reply.get("usage") if isinstance(reply, dict) else None
         told = usage.get("prompt_tokens", usage.get("total_tokens")) if isinstance(usage, dict) else None
         tokens = told if isinstance(told, int) else sum(_ESTIMATE.count(texts))
-        self.spent.update(requests=1, texts=len(texts), tokens=tokens)
+        for name, more in {"requests": 1, "texts": len(texts), "tokens": tokens}.items():
+            self.spent[name] = self.spent.get(name, 0) + more
 
     def _rows(self, reply: Any, count: int) -> Vectors:
         """The rows of a reply in the order of its texts.
