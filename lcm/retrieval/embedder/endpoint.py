@@ -28,6 +28,7 @@ _ESTIMATE = ScriptAware()
 _CAUTIOUS = ScriptAware(cjk_tokens=3.0, astral_tokens=4.0, other_tokens=0.5)
 """Counts twice the estimate: code, Cyrillic and Arabic have up to twice the tokens of English of the same length."""
 _FEWEST_TOKENS = 64
+_ROUNDING = 1e-6  # of the length of a row that was scaled in single precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +224,7 @@ class Endpoint:
         lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
         if not np.isfinite(lengths).all() or not lengths.all():
             raise ModelError(f"{self._url} answered with a vector that is not finite, or all 0")
+        lengths[np.abs(lengths - 1) < _ROUNDING] = 1.0  # of unit length already: kept to the bit
         unit: Vectors = (rows / lengths).astype(np.float32)
         return unit
 
