@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,7 +22,8 @@ from lcm.token_estimator import ScriptAware
 _log = logging.getLogger(__name__)
 _PATH = "/embeddings"
 _NAME_SETTINGS = (
-    "model", "dimensions", "request_dimensions", "query_prefix", "document_prefix", "max_tokens", "overlap_tokens",
+    "model", "dimensions", "request_dimensions", "query_prefix", "document_prefix", "query_options", "document_options",
+    "max_tokens", "overlap_tokens",
 )  # fmt: skip
 _ESTIMATE = ScriptAware()
 _CAUTIOUS = ScriptAware(cjk_tokens=3.0, astral_tokens=4.0, other_tokens=0.5)
@@ -54,6 +55,9 @@ class Endpoint:
     """Whether the server is asked for vectors of so many values."""
     query_prefix: str = ""
     document_prefix: str = ""
+    query_options: dict[str, Any] = field(default_factory=dict)
+    """What else a request for queries says, as `input_type` or `task` of some servers; likewise for documents."""
+    document_options: dict[str, Any] = field(default_factory=dict)
     max_tokens: int = 8191
     """The model's window, prefix included."""
     overlap_tokens: int = 64
@@ -90,7 +94,7 @@ class Endpoint:
     def name(self) -> str:
         """Of the model and the settings that change rows, not of the server."""
         settings = {key: getattr(self, key) for key in _NAME_SETTINGS} | {"revision": self.revision}
-        return f"endpoint-{hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]}"
+        return f"endpoint-{hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]}"
 
     @property
     def dim(self) -> int:
@@ -143,7 +147,10 @@ class Endpoint:
         server = Server(self._url, self.timeout_seconds, self.retries)
         keys = server.keys(None, None, self.api_key_env, None)
         batches = [worded[start : start + self.batch_size] for start in range(0, len(worded), self.batch_size)]
-        prefix = self.query_prefix if kind == "query" else self.document_prefix
+        is_query = kind == "query"
+        prefix, options = (
+            (self.query_prefix, self.query_options) if is_query else (self.document_prefix, self.document_options)
+        )
         bodies = [[prefix + well_formed(texts[i]) for i in batch] for batch in batches]
         if len(bodies) > 1 or not self.spent:
             _log.info("%s", self._foretold(bodies, cached))
@@ -152,7 +159,7 @@ class Endpoint:
         with ThreadPoolExecutor(self.workers, thread_name_prefix="embed") as threads:
             while True:
                 for i in islice(unasked, 0 if failure else self.workers - len(waiting)):
-                    waiting[threads.submit(self._asked, server, bodies[i], keys)] = i
+                    waiting[threads.submit(self._asked, server, bodies[i], options, keys)] = i
                 if not waiting:
                     break
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -182,8 +189,10 @@ class Endpoint:
             f"{'' if price is None else f', price {price:.4g}'}"
         )
 
-    def _asked(self, server: Server, texts: Sequence[str], keys: Sequence[Credential]) -> Any:
-        body: dict[str, Any] = {"model": self.model, "input": texts}
+    def _asked(
+        self, server: Server, texts: Sequence[str], options: Mapping[str, Any], keys: Sequence[Credential]
+    ) -> Any:
+        body: dict[str, Any] = {**options, "model": self.model, "input": texts}
         if self.request_dimensions:
             body["dimensions"] = self.dimensions
         return server.post(body, keys)

@@ -223,6 +223,8 @@ CHANGED: Mapping[str, Any] = {
     "embedder/openai_compatible:base_url": "${oc.env:LCM_TEST_SERVER}/v2",
     "embedder/openai_compatible:mode": "replay",
     "embedder/openai_compatible:model": "another",
+    "embedder/openai_compatible:query_options": {"task": "retrieval.query"},
+    "embedder/openai_compatible:document_options": {"task": "retrieval.passage"},
     "embedder/openai_compatible:revision": "2",
     "embedder/openai_compatible:price_per_million_tokens": 2.0,
     **{f"extraction/{name}:passages": ["words"] for name in ("passages", "steps", "verbatim", "window")},

@@ -61,12 +61,15 @@ def test_batches_go_out_and_rows_come_back_as_the_model_gives_them() -> None:
     assert server.answered.total() == 11
 
 
-def test_the_server_is_told_of_dimensions_if_asked_to() -> None:
+def test_the_server_is_told_of_dimensions_and_options_if_asked_to() -> None:
     with serving(EmbeddingServer(MODEL)) as loopback:
-        endpoint(loopback, request_dimensions=True, api_key_env=None).embed(["a"], "query")
-    (request,) = loopback.asked
-    assert request.body == {"model": "m", "input": ["a"], "dimensions": 16}
-    assert "authorization" not in request.headers
+        asking = endpoint(loopback, request_dimensions=True, api_key_env=None, query_options={"input_type": "query"})
+        for kind in ("query", "document"):
+            asking.embed(["a"], kind)
+    query, document = loopback.asked
+    assert document.body == {"model": "m", "input": ["a"], "dimensions": 16}
+    assert query.body == {**document.body, "input_type": "query"}
+    assert "authorization" not in query.headers
 
 
 def test_empty_texts_are_not_sent_and_have_a_row() -> None:
@@ -117,9 +120,15 @@ def test_a_replay_gives_what_is_cached_and_never_asks(tmp_path: Path) -> None:
 def test_the_name_tells_what_changes_rows_and_nothing_else() -> None:
     same = {"base_url": "http://other/v1", "workers": 9, "batch_size": 9, "mode": "replay", "retries": 9}
     changing = {"model": "n", "revision": "2", "dimensions": 8, "request_dimensions": True, "query_prefix": "q"}
-    changing |= {"document_prefix": "d", "max_tokens": 512, "overlap_tokens": 0}
+    changing |= {
+        "query_options": {"task": "q"},
+        "document_options": {"task": "q"},
+        "document_prefix": "d",
+        "max_tokens": 512,
+        "overlap_tokens": 0,
+    }
     assert {endpoint(**{key: value}).name for key, value in same.items()} == {endpoint().name}
-    assert len({endpoint().name, *(endpoint(**{key: value}).name for key, value in changing.items())}) == 9
+    assert len({endpoint().name, *(endpoint(**{key: value}).name for key, value in changing.items())}) == 11
 
 
 WORDS = {
