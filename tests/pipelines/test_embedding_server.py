@@ -56,6 +56,10 @@ def test_an_evaluation_is_the_same_as_with_the_local_model(lcm: Lcm, minilm_cach
     assert spent["price"] == pytest.approx(2e-6 * tokens)
     assert again.summary["timing"]["embedding"].keys() == {"cached"}
     assert f"{len(server.answered)} texts asked in {asked} requests, {tokens:,} tokens, price" in served.stdout
+    sides = [str(next(one.place.rglob("summary.json")).parent) for one in (local, served)]
+    compared = lcm("compare", *sides, "tracking=none", place="compared")
+    prices = [line.split("│")[3].strip() for line in compared.stdout.splitlines() if "price of all vectors" in line]
+    assert sorted(prices) == ["0", f"{served.summary['counts']['embedding_price']:.4g}"]
 
 
 def test_what_is_killed_in_the_middle_goes_on_without_paying_twice(lcm: Lcm, tmp_path: Path) -> None:
