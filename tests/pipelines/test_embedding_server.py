@@ -43,7 +43,9 @@ def test_an_evaluation_is_the_same_as_with_the_local_model(lcm: Lcm, minilm_cach
     with serving(server) as loopback:
         served = lcm("evaluate", *behind(loopback.url, "embedder.price_per_million_tokens=2"), place="served")
         asked = server.asked
-        again = lcm("evaluate", *behind(loopback.url, "embedder.mode=replay"), place="again")
+        again = lcm(
+            "evaluate", *behind(loopback.url, "embedder.mode=replay", "measures.latency.queries=2"), place="again"
+        )
     assert (local.code, served.code, again.code) == (0, 0, 0), served.stderr + again.stderr
     assert ranked(served.place) == ranked(local.place)
     assert ranked(again.place) == ranked(local.place)
@@ -55,6 +57,7 @@ def test_an_evaluation_is_the_same_as_with_the_local_model(lcm: Lcm, minilm_cach
     assert (spent["texts"], spent["tokens"]) == (len(server.answered), tokens)
     assert spent["price"] == pytest.approx(2e-6 * tokens)
     assert again.summary["timing"]["embedding"].keys() == {"cached"}
+    assert "the times of live queries are those of looking their vectors up in the cache" in again.stdout
     assert f"{len(server.answered)} texts asked in {asked} requests, {tokens:,} tokens, price" in served.stdout
     sides = [str(next(one.place.rglob("summary.json")).parent) for one in (local, served)]
     compared = lcm("compare", *sides, "tracking=none", place="compared")
