@@ -36,7 +36,6 @@ def ranked(folder: Path) -> list[tuple[object, ...]]:
     return run.select("query_id", "rank", "document_id").rows()
 
 
-@pytest.mark.slow
 def test_an_evaluation_is_the_same_as_with_the_local_model(lcm: Lcm, minilm_cache: Path) -> None:
     local = lcm("evaluate", *SYSTEM, "embedder=minilm", "embedder.max_tokens=512", place="local")
     server = EmbeddingServer(MiniLM(max_tokens=512))

