@@ -60,6 +60,8 @@ _SOUND: set[bytes] = set()
 _AGAIN = "run `lcm evaluate` again"
 BEGAN, ENDED = "began_unix_s", "ended_unix_s"
 """Among the seconds of a summary's timing."""
+EMBEDDING = "embedding"
+"""Within a summary's timing: what vectors with a price took."""
 CONVERSATION = "a conversation"
 """The category of what stands for a question, where conversations do."""
 _ASKED = ("query_id", "workspace_id", "category", "text", "evidence")
@@ -296,6 +298,14 @@ class Run:
         """Of live queries as a whole; None where none were timed. It is of other queries than the values."""
         timed = self.summary.get("timing", {}).get("latency_ms") or {}
         return next(iter(timed.values()), None)
+
+    @property
+    def embedding_price(self) -> float | None:
+        """What its vectors cost, each asked for once: nothing of a model of this machine; None where it is unknown."""
+        if "price_per_million_tokens" not in (self.config.get("embedder") or {}):
+            return 0.0
+        price: float | None = self.summary.get("counts", {}).get("embedding_price")
+        return price
 
     @property
     def incidents(self) -> str:

@@ -126,7 +126,7 @@ _OF_A_RUN: Mapping[str, Shape] = {
     "measures": MEASURES,
     "arms": each(MEASURES),
     "categories": each(MEASURES),
-    "timing": keys({}, {"seconds": _TIMES}, others=each(_TIMES)),
+    "timing": keys({}, {"seconds": _TIMES, "embedding": _TIMES}, others=each(_TIMES)),
     "sha256": TEXT,
     "timing_sha256": TEXT,
     "tags": MAP,

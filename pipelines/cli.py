@@ -108,7 +108,7 @@ def run(arguments: list[str]) -> int:
     level = logging.DEBUG if debug else logging.ERROR if is_quiet else logging.WARNING
     logging.basicConfig(level=level, handlers=[told])
     if not is_quiet:
-        logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
+        logging.getLogger("lcm.retrieval.embedder").setLevel(logging.INFO)  # an export takes long, a server money
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     try:

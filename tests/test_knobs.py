@@ -105,6 +105,9 @@ def place(request: pytest.FixtureRequest, yaml: str, tmp_path: Path, monkeypatch
                 shutil.copy(model / "model.onnx", model / "onnx" / "model.onnx")  # as on the hub
             shutil.copy(another / "model.onnx", directory / "another.onnx")
             return {"embedder.directory": str(directory)}
+        case "embedder/openai_compatible":
+            own = {"base_url": "${oc.env:LCM_TEST_SERVER}/v1", "dimensions": 8, "max_tokens": 512}
+            return {f"embedder.{key}": value for key, value in own.items()}
         case "language_model/openai_compatible":
             keys = profiles(tmp_path / "profiles.json", "sk-refused-1", new="sk-refused-2")
             return {

@@ -101,14 +101,22 @@ class Comparison:
         row = self.row(standing, self.by)
         return 0 if row is None else self.judged - row["n"]
 
+    @property
+    def has_price(self) -> bool:
+        """Whether the vectors of a side have a price."""
+        return any(one.side.embedding_price for one in self.standings)
+
     def paid(self) -> dict[str, list[tuple[int, float, float, float | None, float | None]]]:
-        """Points of quality over cost: what is paid, as tokens or milliseconds, and of each side of which it is known
-        its place among the standings, the cost, the mean of the deciding measure, and the ends of its interval."""
+        """Points of quality over cost, by what is paid: tokens, milliseconds, the price of vectors where one has any.
+
+        Of each side of which the cost is known: its place among the standings, the cost, the mean of the deciding
+        measure, and the ends of its interval."""
         tokens = next((name for name in self.measures if kind_of(name) in _TOKENS and name != self.by), None)
         found: dict[str, list[tuple[int, float, float, float | None, float | None]]] = {}
         for i, one in enumerate(self.standings):
             costs = {} if tokens is None else {f"{tokens}, mean a question": one.means.get(tokens, {}).get("value")}
             costs["ms a live question, median"] = (one.side.latency_ms or {}).get("p50_ms")
+            costs |= {"price of all vectors": one.side.embedding_price} if self.has_price else {}
             mean = one.means.get(self.by)
             for cost, at in costs.items():
                 if at is not None and mean is not None and mean["value"] is not None:

@@ -15,6 +15,8 @@ from lcm.files import private, write_text, written_whole
 
 TIME = "ms, median"
 """What stands for a measure in the rows of latency: it is of other queries than the rest, so nothing is tested."""
+PRICE = "price of all vectors"
+"""Likewise of what vectors cost, each asked for once: it is one number of a side."""
 
 
 _COLUMNS = (
@@ -52,10 +54,13 @@ def table(comparison: Comparison, most_sides: int | None = None) -> Table:
             told = Cell(mean["value"], is_cost, mark=own)
             rows.append((measure, name(comparison, standing), told, *_against(row, is_baseline=standing.is_baseline)))
     lines.append(len(rows))
-    for standing in shown:
-        if (timed := standing.side.latency_ms) is not None:
-            nothing = "baseline" if standing.is_baseline else "not tested"
-            rows.append((TIME, name(comparison, standing), Cell(timed["p50_ms"], is_cost=True), "", "", "", nothing))
+    for cost in (TIME, *([PRICE] if comparison.has_price else [])):
+        for standing in shown:
+            value = (standing.side.latency_ms or {}).get("p50_ms") if cost == TIME else standing.side.embedding_price
+            if value is not None:
+                nothing = "baseline" if standing.is_baseline else "not tested"
+                paid = Cell(value, is_cost=True) if cost == TIME else f"{value:.4g}"
+                rows.append((cost, name(comparison, standing), paid, "", "", "", nothing))
     return Table(_COLUMNS, rows, lacks=_LACKS, lines=lines[1:])
 
 
@@ -169,6 +174,7 @@ def _side(standing: Standing) -> dict[str, Any]:
         "incidents": dict(summary.get("incidents") or {}),
         "measures": {measure: dict(mean) for measure, mean in standing.means.items()},
         "latency_ms": None if standing.side.latency_ms is None else dict(standing.side.latency_ms),
+        "embedding_price": standing.side.embedding_price,
     }
 
 

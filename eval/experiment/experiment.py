@@ -28,6 +28,8 @@ from eval.experiment.outcome import (
     Outcome,
     aligned_values,
     asked_of,
+    embedding_price,
+    embedding_spent,
     flags_of_external,
     refuse_sessions,
     served,
@@ -259,6 +261,7 @@ class Experiment:
                 "unjudged_queries": len(dataset.queries) - judged,
                 **({} if dataset.layout is None else {"messages_a_query": dataset.layout.messages_a_query}),
                 **({"contexts": len(compacted), "contexts_compacted": sum(compacted.values())} if compacted else {}),
+                **embedding_price(evaluator.system, documents, dataset),
             },
             incidents=dict(sorted(incidents.items())),
             flags=(
@@ -287,6 +290,7 @@ class Experiment:
                 *flags_of_usage(evaluator.system, dataset),
             ),
             seconds={},
+            spent=embedding_spent(evaluator.system, sum((one.spent for one in results), Counter[str]())),
             directions=directions_of(evaluator.measures),
         )
 

@@ -15,13 +15,15 @@ from eval.experiment.workspace import WorkspaceResult
 from eval.external.ranking import External
 from eval.external.reading import HOW
 from eval.measures.means import ALL, Entry, entry
-from eval.measures.measure import QUERY_VALUES_SCHEMA, Measure
+from eval.measures.measure import QUERY_VALUES_SCHEMA, REPORT_TOKENS, Measure
 from eval.measures.names import CONTEXT_COSTS, CONTEXT_MEASURES, EXTERNAL_MEMORY, HAS_NO_NUMBER, SYSTEM_ARM, Direction
-from eval.run import CONTROLS, QUERY_SCHEMA, Run, parquet
+from eval.run import CONTROLS, EMBEDDING, QUERY_SCHEMA, Run, parquet
 from lcm.errors import LcmError
 from lcm.memory.system import System
+from lcm.protocols.models import AnswersInParts
 from lcm.records.document import ACTIONS
 from lcm.redaction import redacted
+from lcm.retrieval.embedder.cache import CachedEmbedder
 
 _LAST_FILES: dict[str, tuple[object, bytes]] = {}
 """Table of the run that was written last -> what it was made of, and its file: points of a sweep share what is asked
@@ -59,7 +61,7 @@ class Outcome:
     """Measure of time -> what the summary tells of it: two equal runs may differ here."""
     decisions: pl.DataFrame
     """workspace_id beside the store's decisions: what became of every candidate that was judged."""
-    counts: Mapping[str, int]
+    counts: Mapping[str, float]
     """workspaces, messages, documents, queries, judged and unjudged queries; of datasets laid into other haystacks also
     the messages that stood when a query was asked, on average; where something compacts, contexts, and how many of them
     were compacted."""
@@ -69,6 +71,9 @@ class Outcome:
     """What a reader of the numbers must know."""
     seconds: Mapping[str, float]
     """Wall time by phase."""
+    spent: Mapping[str, float] = field(default_factory=dict)
+    """Requests, texts, tokens and price of vectors that a server gave, and texts whose vectors were cached: two equal
+    runs may differ here."""
     directions: Mapping[str, Direction] = field(default_factory=dict)
     """Measure of queries -> which way it is better; higher where none is told."""
 
@@ -134,6 +139,7 @@ def write_run(
         "timing": {
             **{f"{name}_ms": dict(section) for name, section in outcome.timing.items()},
             "seconds": {**outcome.seconds, **seconds},
+            **({EMBEDDING: dict(outcome.spent)} if outcome.spent else {}),
         },
     }
     return run.finish(summary, config_text, seconds.get("total", 0.0))
@@ -176,6 +182,25 @@ def _directed(values: pl.DataFrame, directions: Mapping[str, Direction]) -> pl.D
     """With the way in which each measure is better."""
     way = pl.col("measure").replace_strict(directions, default="higher", return_dtype=pl.String)
     return values.with_columns(direction=way)
+
+
+def embedding_price(system: System, documents: pl.DataFrame, dataset: Dataset) -> dict[str, float]:
+    """Estimate the tokens of all documents and queries, and what their vectors cost, each asked for once; empty where
+    no price is known."""
+    tokens = int(documents["tokens"].sum()) + sum(REPORT_TOKENS.count([query.text for query in dataset.queries]))
+    price = _price(system, tokens)
+    return {} if price is None else {"embedding_tokens": tokens, "embedding_price": price}
+
+
+def embedding_spent(system: System, spent: Mapping[str, int]) -> dict[str, float]:
+    """What vectors took in this run, with its price where that is known."""
+    price = _price(system, spent.get("tokens", 0))
+    return {**spent, **({} if price is None else {"price": price})}
+
+
+def _price(system: System, tokens: int) -> float | None:
+    embedder = system.embedder.embedder if isinstance(system.embedder, CachedEmbedder) else system.embedder
+    return embedder.price(tokens) if isinstance(embedder, AnswersInParts) else None
 
 
 _MOST = 10

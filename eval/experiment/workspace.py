@@ -125,6 +125,8 @@ class WorkspaceResult:
     """What the triggers of compaction saw of each context."""
     keys: Mapping[str, str]
     """Arm -> the digest of all that its rows depend on; a missing arm has none."""
+    spent: Counter[str] = field(default_factory=Counter)
+    """Requests, texts and tokens that vectors with a price took, and texts whose vectors were cached."""
     external: RecordedAnswers | None = None
     """What an external memory answered, where the system is one."""
 
@@ -200,9 +202,14 @@ class WorkspaceEvaluator:
 
     def evaluate(self, workspace: str, progress: Callable[[int], None]) -> WorkspaceResult:
         """Replay one workspace and rank its queries for every arm; `progress` is told how many, as they are ranked."""
-        incidents = Counter[str]()
+        incidents, before = Counter[str](), self._spent()
         with counting(incidents):
-            return self.bound(workspace)._evaluated(workspace, progress, incidents)
+            result = self.bound(workspace)._evaluated(workspace, progress, incidents)
+        return replace(result, spent=self._spent() - before)
+
+    def _spent(self) -> Counter[str]:
+        """What this process has spent so far on vectors that have a price; empty where they have none."""
+        return Counter(getattr(self.system.embedder, "spent", ()))
 
     def bound(self, workspace: str) -> "WorkspaceEvaluator":
         """The same for one workspace: an external memory has been asked, and its answers are the system's ranking."""

@@ -91,6 +91,12 @@ class Latency(Measure):
                 rows = [_timed(reading.memory, watched, query) for query in timed]
         return pl.DataFrame(rows, schema=_SCHEMA)
 
+    def notes(self, rows: pl.DataFrame, reading: SystemReading) -> list[str]:
+        embedder = reading.system.embedder
+        is_cached = isinstance(embedder, CachedEmbedder) and embedder.timed is embedder
+        told = "embedder.mode=replay: the times of live queries are those of looking their vectors up in the cache"
+        return [told] if is_cached and not rows.is_empty() else []
+
     def section(self, rows: pl.DataFrame, means: Means) -> dict[str, dict[str, float]]:
         """Part -> p50, p95, p99 in milliseconds, and the number of queries. Of an external memory the parts are its own
         time (`memory`) and the way there and back (`transport`), where it tells its own; else there is `total` alone.
@@ -141,7 +147,7 @@ def _timed(memory: Memory, watched: "_Watched", query: Query) -> dict[str, float
     """The row of a query, which is embedded anew."""
     watched.dense.seconds = watched.lexical.seconds = 0.0
     embedder = memory.system.embedder
-    embedder = embedder.embedder if isinstance(embedder, CachedEmbedder) else embedder
+    embedder = embedder.timed if isinstance(embedder, CachedEmbedder) else embedder
     start = time.perf_counter()
     vectors = None
     if contract_of(memory.system.ranking).needs_vectors:

@@ -15,7 +15,7 @@ from eval.comparison.pairing import comparable
 from eval.dataset.dataset import generated_label
 from eval.measures.means import ALL
 from eval.regression.regression import ChangedQuery, GatedComparison, RankedDocument
-from eval.run import CONFIG, Run, commit, read_table, write_frame, write_json, write_summary
+from eval.run import CONFIG, EMBEDDING, Run, commit, read_table, write_frame, write_json, write_summary
 from eval.shape import NUMBER, TEXT, keys, list_of, read_json
 from eval.table import Cell, Column, Row, Table, interval, number, paired_cells, plain_markdown, probability, signed
 from eval.tracking.entry import dataset_tags, metric_name
@@ -332,7 +332,9 @@ def summary_of(comparison: GatedComparison, settings: Mapping[str, Any]) -> dict
 
 def _side(side: Run) -> dict[str, Any]:
     known = ("config_hash", "commit", "definitions")
-    times = {name: section for name, section in side.summary.get("timing", {}).items() if name != "seconds"}
+    times = {
+        name: section for name, section in side.summary.get("timing", {}).items() if name not in ("seconds", EMBEDDING)
+    }
     return {
         "name": side.name,
         "folder": str(side.folder.resolve()),

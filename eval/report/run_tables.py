@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eval.measures.names import ANSWER_MEASURES, SYSTEM_ARM
+from eval.run import EMBEDDING
 from eval.shape import sections
 from eval.table import Column, Measures, Table, counted, means_table, titled
 
@@ -84,7 +85,7 @@ def conversations_table(heading: str, arms: Mapping[str, Measures]) -> Table:
 def timing_tables(summary: Mapping[str, Any]) -> Iterator[Table]:
     """Of what was timed, each part by its quantiles, and of how many."""
     for name, section in summary.get("timing", {}).items():
-        if name != "seconds" and section:
+        if name not in ("seconds", EMBEDDING) and section:
             quantiles = [one for one in next(iter(section.values())) if one == "n" or one.endswith("_ms")]
             told = f"{name.removesuffix('_ms').replace('_', ' ')}, ms"
             columns = titled(told, (one.removesuffix("_ms") for one in quantiles), digits=2)
@@ -116,6 +117,17 @@ def served_lines(summary: Mapping[str, Any]) -> list[str]:
         for arm, one in summary.get("served", {}).items()
         if arm == SYSTEM_ARM
     ]
+
+
+def embedding_lines(summary: Mapping[str, Any]) -> list[str]:
+    """What vectors of a server took, in a line; none of an embedder of this machine."""
+    spent = summary.get("timing", {}).get(EMBEDDING)
+    if not spent:
+        return []
+    requests, texts, tokens, cached = (spent.get(name, 0) for name in ("requests", "texts", "tokens", "cached"))
+    price = f", price {spent['price']:.4g}" if "price" in spent else ""
+    asked = f"{counted(texts, 'text')} asked in {counted(requests, 'request')}, {tokens:,} tokens{price}"
+    return [f"embedding: {counted(cached, 'text')} cached, {asked}"]
 
 
 _TIMES = (Column("p50, ms", "number", 2), Column("exact p50, ms", "number", 2), Column("faster", "number"))

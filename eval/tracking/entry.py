@@ -11,7 +11,7 @@ from typing import Any
 from eval.configuration import leaves
 from eval.measures.names import CONTEXT_MEASURES, HEADLINE, RANKING_MEASURES, REPAIRED, SYSTEM_ARM, WHOLE, kind_of
 from eval.measures.retrieval import DEFAULT_NAMES
-from eval.run import Run, point_record
+from eval.run import EMBEDDING, Run, point_record
 from eval.shape import sections
 from eval.table import Table, mean_cell, plain_markdown, titled
 from lcm.encoding import well_formed
@@ -193,6 +193,7 @@ def _headline_sections(summary: Mapping[str, Any]) -> Iterator[tuple[str, Mappin
     timing = summary.get("timing", {})
     total_ms = timing.get("latency_ms", {}).get("total", {})
     yield "latency", {f"total_{name}": total_ms[name] for name in ("p50_ms", "p95_ms") if name in total_ms}
+    yield EMBEDDING, timing.get(EMBEDDING, {})
     yield "seconds", {"total": timing.get("seconds", {}).get("total")}
 
 

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
@@ -242,18 +242,126 @@ _SHOWN_CHARACTERS = 200
 _NO_JSON = object()
 
 
+_PATH = "/chat/completions"
+
+
+def check_server(component: Any, path: str) -> None:
+    """Refuse fields that name no server, no model of it, or no variable with a key; or no time and no tries.
+
+    Args:
+        component: with base_url, model, api_key_env, timeout_seconds and retries.
+        path: is added to the base_url.
+    """
+    address = urlsplit(component.base_url)
+    if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
+        raise ValueError("base_url must begin with http:// or https://, name a host, and hold no user or password")
+    if address.query or address.fragment or component.base_url.endswith(("?", "#")):
+        raise ValueError(f"base_url must end before any ? or #: {path} is added to it")
+    if not component.model:
+        raise ValueError("model must be the name of a model of the server, got ''")
+    if component.api_key_env == "":
+        raise ValueError("api_key_env must name an environment variable, or be null, got ''")
+    if component.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", component.api_key_env, re.ASCII):
+        raise ValueError("api_key_env must be the name of an environment variable, never a key")
+    check_range(component, "timeout_seconds", gt=0)
+    check_range(component, "retries", ge=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A URL that answers JSON with JSON.
+
+    Too many requests (429), errors of the server (5xx) and timeouts are tried again after a pause: 1, 2, 4... seconds,
+    or what the server asks for, at most 30. Anything else is not, except that a key which is refused leaves the request
+    to the next one. The keys appear in no message.
+    """
+
+    url: str
+    timeout_seconds: float
+    """Of each wait: for the connection, and for the next bytes of the reply."""
+    retries: int
+    """How often a request is tried again."""
+
+    def keys(
+        self, profiles: str | None, profile: str | None, api_key_env: str | None, api_key_file: str | None
+    ) -> list[Credential]:
+        """The keys that `credentials` finds for this server.
+
+        Raises:
+            AuthError: if there are none, or the user does not allow them or the server.
+        """
+        if why := refused_data(self.url):
+            raise AuthError(f"base_url: {why}")
+        try:
+            return credentials(self.url, profiles, profile, api_key_env, api_key_file)
+        except AuthError as error:
+            raise AuthError(f"no key for {self.url}: {error}") from error
+
+    def post(self, body: Mapping[str, Any], keys: Sequence[Credential]) -> Any:
+        """The decoded reply to the first key that the server takes.
+
+        Raises:
+            AuthError: if it takes none.
+            UnansweredError: if it does not answer in time.
+            ModelError: if there is no reply for another reason after the last try.
+        """
+        for i, credential in enumerate(keys, 1):
+            try:
+                return self._tried(body, credential, keys)
+            except AuthError as error:
+                if i == len(keys):
+                    raise
+                _log.warning("%s; trying the next key", error)
+        raise AssertionError("there is always a credential, if only one without a key")
+
+    def _tried(self, body: Mapping[str, Any], credential: Credential, keys: Sequence[Credential]) -> Any:
+        """The decoded response to one key, after as many tries as it takes."""
+        for number in range(self.retries + 1):
+            asked_for = None
+            try:
+                response = requests.post(
+                    self.url,
+                    headers={} if credential.key is None else {"Authorization": f"Bearer {credential.key}"},
+                    json=body,
+                    timeout=self.timeout_seconds,
+                    allow_redirects=False,  # the key is for this server alone
+                    auth=without_netrc,
+                )
+            except requests.RequestException as failure:
+                if not is_timeout(failure):
+                    raise ModelError(f"{self.url} cannot be reached ({type(failure).__name__})") from failure
+                error: ModelError = UnansweredError(f"{self.url} did not answer within {self.timeout_seconds:g} s")
+            else:
+                decoded, status = _decoded(response), response.status_code
+                if is_auth_failure(status, decoded):
+                    raise AuthError(f"{self.url} {_refusal_of_key(status, credential)}")
+                if 200 <= status < 300 and decoded is not _NO_JSON:
+                    return decoded
+                error = ModelError(f"{self.url} {_refusal(status, decoded, keys)}")
+                if status != _TOO_MANY_REQUESTS and status < 500:
+                    raise error
+                asked_for = response.headers.get("Retry-After")
+            if number < self.retries:
+                wait_seconds = _seconds(asked_for, min(_FIRST_PAUSE_SECONDS * 2.0**number, _LONGEST_PAUSE_SECONDS))
+                _log.warning("%s; trying again in %g s", error, wait_seconds)
+                sleep(wait_seconds)
+        raise error
+
+
 class _Reply(NamedTuple):
     text: str
     is_incomplete: bool
+
+
+def _reply_to(decoded: Any) -> _Reply:
+    return _Reply(reply_text(decoded), is_incomplete(decoded))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAiCompatible:
     """POST base_url/chat/completions with a system and a user message; the reply is the first choice's content.
 
-    Too many requests (429), errors of the server (5xx) and timeouts are tried again after a pause: 1, 2, 4... seconds,
-    or what the server asks for, at most 30. Anything else is not, except that a key which is refused leaves the request
-    to the next one. The keys appear in no message.
+    What is tried again is told by `Server`.
     """
 
     is_online: ClassVar[bool] = True
@@ -280,23 +388,11 @@ class OpenAiCompatible:
     """Ask once more, for low reasoning, where a reply is empty or cut; the first stands if that brings no words."""
 
     def __post_init__(self) -> None:
-        address = urlsplit(self.base_url)
-        if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
-            raise ValueError("base_url must begin with http:// or https://, name a host, and hold no user or password")
-        if address.query or address.fragment or self.base_url.endswith(("?", "#")):
-            raise ValueError("base_url must end before any ? or #: /chat/completions is added to it")
-        if not self.model:
-            raise ValueError("model must be the name of a model of the server, got ''")
-        if self.api_key_env == "":
-            raise ValueError("api_key_env must name an environment variable, or be null, got ''")
-        if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", self.api_key_env, re.ASCII):
-            raise ValueError("api_key_env must be the name of an environment variable, never a key")
+        check_server(self, _PATH)
         if self.profile is not None and self.profiles is None:
             raise ValueError(f"profile must be null where profiles names no file, got {self.profile!r}")
         check_range(self, "temperature", ge=0, le=2, or_null=True)
         check_range(self, "max_tokens", ge=1, or_null=True)
-        check_range(self, "timeout_seconds", gt=0)
-        check_range(self, "retries", ge=0)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -329,86 +425,30 @@ class OpenAiCompatible:
             "max_tokens": self.max_tokens if max_tokens is None else max_tokens,
         }
         body |= {name: value for name, value in settings.items() if value is not None}
-        keys = self._credentials()
-        reply = self._asked(body, keys)
+        server = Server(f"{self.base_url.rstrip('/')}{_PATH}", self.timeout_seconds, self.retries)
+        keys = server.keys(self.profiles, self.profile, self.api_key_env, self.api_key_file)
+        reply = _reply_to(server.post(body, keys))
         if self.low_reasoning_retry and (reply.is_incomplete or not reply.text):
-            reply = self._asked_again(body, keys, reply)
+            reply = self._asked_again(server, body, keys, reply)
         if not reply.text:
             why = f": max_tokens {body.get('max_tokens')} was used up before it began" if reply.is_incomplete else ""
-            raise UnansweredError(f"{self._url} answered with an empty reply{why}")
+            raise UnansweredError(f"{server.url} answered with an empty reply{why}")
         if reply.is_incomplete:
             _log.warning("the reply of %s ends at max_tokens %s", self.model, body.get("max_tokens"))
         return redacted(reply.text)  # a server may quote what it was shown
 
-    def _credentials(self) -> list[Credential]:
-        if why := refused_data(self._url):
-            raise AuthError(f"base_url: {why}")
-        try:
-            return credentials(self._url, self.profiles, self.profile, self.api_key_env, self.api_key_file)
-        except AuthError as error:
-            raise AuthError(f"no key for {self._url}: {error}") from error
-
-    @property
-    def _url(self) -> str:
-        return f"{self.base_url.rstrip('/')}/chat/completions"
-
-    def _asked_again(self, body: dict[str, Any], keys: Sequence[Credential], first: _Reply) -> _Reply:
+    def _asked_again(self, server: Server, body: dict[str, Any], keys: Sequence[Credential], first: _Reply) -> _Reply:
         """The reply to the same question with less thought before it; the first where that has no words."""
         problem = "is incomplete" if first.text else "is empty"
         _log.warning("the reply of %s %s; asking once more for low reasoning", self.model, problem)
         try:
-            second = self._asked({**body, "reasoning_effort": "low"}, keys)
+            second = _reply_to(server.post({**body, "reasoning_effort": "low"}, keys))
         except ModelError as error:
             if isinstance(error, AuthError) and not first.text:
                 raise
             _log.warning("asking once more was in vain: %s", error)
             return first
         return second if second.text else first
-
-    def _asked(self, body: dict[str, Any], keys: Sequence[Credential]) -> _Reply:
-        """The reply to the first key that the server takes."""
-        for i, credential in enumerate(keys, 1):
-            try:
-                decoded = self._tried(body, credential, keys)
-                return _Reply(reply_text(decoded), is_incomplete(decoded))
-            except AuthError as error:
-                if i == len(keys):
-                    raise
-                _log.warning("%s; trying the next key", error)
-        raise AssertionError("there is always a credential, if only one without a key")
-
-    def _tried(self, body: dict[str, Any], credential: Credential, keys: Sequence[Credential]) -> Any:
-        """The decoded response to one key, after as many tries as it takes."""
-        for number in range(self.retries + 1):
-            asked_for = None
-            try:
-                response = requests.post(
-                    self._url,
-                    headers={} if credential.key is None else {"Authorization": f"Bearer {credential.key}"},
-                    json=body,
-                    timeout=self.timeout_seconds,
-                    allow_redirects=False,  # the key is for this server alone
-                    auth=without_netrc,
-                )
-            except requests.RequestException as failure:
-                if not is_timeout(failure):
-                    raise ModelError(f"{self._url} cannot be reached ({type(failure).__name__})") from failure
-                error: ModelError = UnansweredError(f"{self._url} did not answer within {self.timeout_seconds:g} s")
-            else:
-                decoded, status = _decoded(response), response.status_code
-                if is_auth_failure(status, decoded):
-                    raise AuthError(f"{self._url} {_refusal_of_key(status, credential)}")
-                if 200 <= status < 300 and decoded is not _NO_JSON:
-                    return decoded
-                error = ModelError(f"{self._url} {_refusal(status, decoded, keys)}")
-                if status != _TOO_MANY_REQUESTS and status < 500:
-                    raise error
-                asked_for = response.headers.get("Retry-After")
-            if number < self.retries:
-                wait_seconds = _seconds(asked_for, min(_FIRST_PAUSE_SECONDS * 2.0**number, _LONGEST_PAUSE_SECONDS))
-                _log.warning("%s; trying again in %g s", error, wait_seconds)
-                sleep(wait_seconds)
-        raise error
 
 
 def _seconds(asked_for: str | None, otherwise: float) -> float:

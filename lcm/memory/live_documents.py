@@ -18,7 +18,7 @@ import polars as pl
 
 from lcm.clock import END_OF_CLOCKS, EPOCH
 from lcm.encoding import well_formed
-from lcm.errors import LcmError, StoreError
+from lcm.errors import LcmError, StoreError, UnrecordedReplyError
 from lcm.faults import is_of_machine
 from lcm.limits import QUERY_CHARACTERS
 from lcm.memory.scopes import Scopes, parse_agent_id
@@ -554,7 +554,7 @@ def _embedded(
     try:
         return embedder.embed([well_formed(query.text) for query in queries], "query"), None
     except LcmError as error:
-        if is_of_machine(error):
+        if is_of_machine(error) or isinstance(error, UnrecordedReplyError):
             raise
         return none, error
 

@@ -1,6 +1,6 @@
 """What several floors ask: token estimators, embedders, language models."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
@@ -58,6 +58,30 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         """Embed texts of at most one window each; what lies beyond the window is not read."""
+        ...
+
+
+@runtime_checkable
+class AnswersInParts(Protocol):
+    """An embedder of which every row has its price: rows come some at a time, and are kept as they come."""
+
+    mode: Literal["record", "replay"]
+    """replay: it answers nothing; what is kept is all there is."""
+    spent: dict[str, int]
+    """Requests, texts and tokens so far, in this process."""
+
+    def price(self, tokens: int) -> float | None:
+        """What so many tokens cost; None where that is not known."""
+        ...
+
+    def parts(self, texts: Sequence[str], kind: TextKind, cached: int = 0) -> Iterator[tuple[Sequence[int], Vectors]]:
+        """Yield the places of some texts and their rows, until each has come.
+
+        Args:
+            cached: how many others are cached, which is told before anything is spent.
+        Raises:
+            ModelError: if some do not come; what has come was yielded.
+        """
         ...
 
 

@@ -40,7 +40,7 @@ def show_run(
         interval = f"[{summary['interval']['confidence']:.0%} bootstrap interval]"
         title = f"{_labelled('mean over judged queries', label)} {interval}"
         _show_means(means_table("arm", rows, names, costs), title)
-    for line in (*against, *run_tables.served_lines(summary)):
+    for line in (*against, *run_tables.served_lines(summary), *run_tables.embedding_lines(summary)):
         say(line)
     if summary["categories"] and summary["measures"] and names:
         _show_means(means_table("category", summary["categories"], names, costs), "the system, by category", label)

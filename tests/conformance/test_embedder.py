@@ -1,11 +1,16 @@
 """The laws of `Embedder`, over every YAML of its group; the model folders stand in for real ones."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from lcm.protocols.models import Embedder
+from lcm.retrieval.embedder.hashing import Hashing
 from pipelines.config import building
+from tests.lcm.retrieval.reranker.loopback import serving
 from tests.support.composing import composed
+from tests.support.embedding_server import EmbeddingServer
 from tests.support.models import BuildModel
 from tests.support.richest import once_a_class
 
@@ -18,14 +23,23 @@ STAND_INS = {
 
 
 @pytest.fixture(params=once_a_class("embedder"))
-def embedder(request: pytest.FixtureRequest, build_model: BuildModel) -> Embedder:
+def embedder(
+    request: pytest.FixtureRequest, build_model: BuildModel, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Embedder]:
     overrides = [f"embedder={request.param}"]
+    if request.param == "openai_compatible":
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        with serving(EmbeddingServer(Hashing())) as server:
+            own = {"base_url": f"{server.url}/v1", "dimensions": 384, "max_tokens": 512, "api_key_env": "null"}
+            overrides += [f"embedder.{key}={value}" for key, value in own.items()]
+            yield building.build(composed(overrides), "embedder")
+        return
     if request.param == "minilm":
         request.getfixturevalue("minilm_cache")
     if request.param in STAND_INS:
         model = build_model()
         overrides += [override.format(model=model) for override in STAND_INS[request.param]]
-    return building.build(composed(overrides), "embedder")
+    yield building.build(composed(overrides), "embedder")
 
 
 def test_rows_have_unit_length(embedder: Embedder) -> None:

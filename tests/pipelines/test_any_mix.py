@@ -13,11 +13,13 @@ from allpairspy import AllPairs
 from eval.dataset.dataset import Dataset
 from eval.dataset.sample import Sample
 from lcm.errors import LcmError
+from lcm.retrieval.embedder.hashing import Hashing
 from pipelines.config import composition, conf_folder, contracts
 from pipelines.steps.point import evaluated
 from tests.lcm.retrieval.reranker.loopback import Answer, Asked
 from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.pipelines.conftest import QUICK, Lcm
+from tests.support.embedding_server import EmbeddingServer
 from tests.support.local_server import said, served
 from tests.support.models import BuildModel, TinyT5, linked
 from tests.support.weekly import of_this_week
@@ -89,6 +91,8 @@ def server() -> Iterator[None]:
 
 def _answer(asked: Asked) -> Answer:
     """What a reranker and a chat model say; whoever asks a model for JSON has to live with prose."""
+    if asked.path.endswith("embeddings"):
+        return EmbeddingServer(Hashing(dim=96))(asked)
     if asked.path.endswith("rerank"):
         return Answer({"results": [{"index": i, "relevance_score": 1 / (i + 1)} for i in range(3)]})
     return said("They talked about a ferry and a garden.")
@@ -103,6 +107,9 @@ def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5 | None, build: BuildMod
         "reranker.endpoint=${oc.env:LCM_TEST_SERVER}/rerank" if mix["reranker"] == "remote" else "",
         "" if t5 is None else f"summarizer.model={t5.trained}",
     ]
+    if mix["embedder"] == "openai_compatible":
+        own = {"base_url": "${oc.env:LCM_TEST_SERVER}/v1", "dimensions": 96, "api_key_env": "null"}
+        found += [f"embedder.{key}={value}" for key, value in own.items()]
     if mix["embedder"] in ("onnx", "nomic"):
         found += [f"embedder.directory={build(width=96)}", "embedder.file=model.onnx"]
     if mix["reranker"] == "cross_encoder":

@@ -179,7 +179,7 @@ def test_what_is_taken_over_as_another_value_is_told_and_no_key_is_shown(
     out = capsys.readouterr().out
     assert needs in out
     for told in (
-        "embedding.apiKey: a key is never read",
+        "embedding.apiKey: *** has no value of embedder.api_key_env: a key is never read",
         "llm.apiKey: *** has no value of language_model.model.api_key_env: a key is never read",
         "retrieval.candidatePoolSize: 50 is taken as 20 in source.dense_pool_size: the plugin's store gives no more",
         'retrieval.rerank: "cross-encoder" is taken as reranker=none: without a key the plugin means',

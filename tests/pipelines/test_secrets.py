@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from lcm.redaction import REDACTED, redacted
+from lcm.retrieval.embedder.hashing import Hashing
 from pipelines.config.overrides import quoted
-from tests.lcm.retrieval.reranker.loopback import Answer, serving
+from tests.lcm.retrieval.reranker.loopback import Answer, Asked, serving
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.pipelines.test_compact import chat
 from tests.pipelines.test_compact_by_model import compact_by_model
@@ -96,6 +97,40 @@ def test_what_a_server_says_of_keys_is_written_nowhere(
     assert server.asked
     assert not found(done.place, tmp_path / "cache")
     assert not [secret for secret in PLANTED if secret in done.stdout + done.stderr + caplog.text]
+
+
+@pytest.mark.parametrize("status", [200, 400, 401])
+def test_what_an_embedding_server_says_of_keys_is_written_nowhere(
+    status: int, lcm: Lcm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", PLANTED[0])
+    said = " ".join([PLANTED[0], *(text for text, _ in SECRETS.values())])
+
+    def answer(request: Asked) -> Answer:
+        if status != 200:
+            return Answer({"error": {"message": said}}, status=status)
+        rows = Hashing(dim=8).embed(request.body["input"], "document").tolist()
+        data = [{"index": i, "embedding": row, "object": said} for i, row in enumerate(rows)]
+        return Answer({"data": data, "model": said, "usage": {"prompt_tokens": said}})
+
+    with serving(answer) as server:
+        own = ("embedder=openai_compatible", f"embedder.base_url={server.url}/v1", "embedder.dimensions=8")
+        done = lcm("evaluate", "system=hybrid", *QUICK, *own, NO_CONTEXTS)
+    assert done.code == (0 if status == 200 else 2), done.stderr
+    assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {PLANTED[0]}"}
+    assert not found(done.place, tmp_path / "cache")
+    assert not [secret for secret in PLANTED if secret in done.stdout + done.stderr + caplog.text]
+
+
+def test_a_preset_sends_no_text_to_an_embedding_server_that_the_user_did_not_name(
+    lcm: Lcm, searched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LCM_ALLOWED_HOSTS")
+    embedder = {"base_url": "http://embeddings.example.org/v1", "api_key_env": None}
+    chosen = preset(searched, {"defaults": [{"override /embedder": "openai_compatible"}], "embedder": embedder})
+    done = lcm("evaluate", *chosen, "system=hybrid", *QUICK, "embedder=openai_compatible")
+    assert done.code == 2
+    assert "base_url: embeddings.example.org:80 is no host that you named" in done.stderr
 
 
 def test_a_preset_sends_no_key_where_the_user_did_not_say(

@@ -20,12 +20,13 @@ from eval.arms import RecordedRun
 from eval.dataset.collection import rejudged
 from eval.dataset.dataset import Dataset
 from eval.experiment.outcome import Outcome, write_run
-from lcm.errors import ModelError
+from lcm.errors import LcmError, ModelError
 from lcm.files import cache_dir
 from lcm.memory.memory import Memory
 from lcm.protocols.models import Vectors
 from lcm.protocols.retrieval import Approximate, Columns
 from lcm.records.document import SCOPE_CLASSES
+from lcm.retrieval.embedder.hashing import Hashing
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.routed import RoutedRanking
 from pipelines.config import building
@@ -41,6 +42,7 @@ from tests.support.clustering_results import clustered
 from tests.support.composing import composed
 from tests.support.context_results import assembled, compacted, counted, summarized
 from tests.support.continuity_results import continued
+from tests.support.embedding_server import EmbeddingServer
 from tests.support.external_results import played, reached
 from tests.support.gating_results import gated
 from tests.support.guidance_results import guided
@@ -88,12 +90,22 @@ def _loaded(config: DictConfig) -> object:
 
 
 def _embedded(config: DictConfig) -> object:
-    embedder = building.build(config, "embedder")
-    texts = ["abc def", "", *(words for _, words in SPECIAL), "a long word list " * 300]
-    windows = embedder.windows(texts)
-    pieces = [piece for text in windows for piece in text]
-    rows = [embedder.embed(pieces + texts[-1:], kind).tobytes() for kind in ("query", "document")]
-    return embedder.dim, windows, rows
+    with served(_hashed) if "base_url" in config.embedder else nullcontext([]) as asked:
+        embedder = building.build(config, "embedder")
+        texts = ["abc def", "", *(words for _, words in SPECIAL), "a long word list " * 300]
+        windows = embedder.windows(texts)
+        pieces = [piece for text in windows for piece in text]
+        try:
+            rows = [embedder.embed(pieces + texts[-1:], kind).tobytes() for kind in ("query", "document")]
+        except LcmError as error:
+            rows = [str(error)]
+        price = embedder.price(1000) if "base_url" in config.embedder else None
+        return embedder.dim, windows, rows, price, sorted(map(str, asked))
+
+
+def _hashed(request: Asked) -> Answer:
+    """What a server embeds."""
+    return EmbeddingServer(Hashing(dim=request.body.get("dimensions", 8)))(request)
 
 
 def _neighbours(config: DictConfig) -> object:

@@ -23,7 +23,7 @@ def served(answer: Callable[[Asked], Answer]) -> Iterator[list[tuple[str, str | 
         patch.setenv("LCM_CACHE_DIR", cache_folder)
         patch.setenv("LCM_TEST_SERVER", server.url)
         patch.setenv("NO_PROXY", "127.0.0.1")
-        for name in ("JINA_API_KEY", "OPENROUTER_API_KEY"):
+        for name in ("JINA_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"):
             patch.setenv(name, "sk-one")
         patch.setenv("ANOTHER_KEY", "sk-another")
         yield asked

@@ -14,6 +14,7 @@ whole.
 
 import json
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -342,6 +343,7 @@ CONVERSIONS: Mapping[str, Conversion] = {
     "pool_size": Conversion(_pool, lambda size: min(size, _MOST_CANDIDATES)),
     "roots": Conversion(_roots),
     # The plugin's host puts the value of a variable in the place of `${NAME}`, so that no key is ever written down.
+    "opposite": Conversion(operator.not_, operator.not_),
     "secret": Conversion(lambda variable: ABSENT if variable is None else f"${{{variable}}}", _variable),
     "stage": Conversion(lambda stage: stage is not None, lambda is_on: ABSENT if is_on else None),
     "trimmed": Conversion(_trimmed),

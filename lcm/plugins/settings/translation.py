@@ -98,7 +98,7 @@ def written(
     for row in table.rows:
         if row.keys and is_meant(table, row, referring, choices):
             _write(row, config, result)
-        elif row.is_required and row.default is not ABSENT:
+        if row.is_required and at(result.document, row.path) is ABSENT and row.default is not ABSENT:
             put(result.document, row.path, row.default)
     return result
 
@@ -233,7 +233,7 @@ def _choose(table: Table, group: str, given: Mapping[str, Any], result: Imported
     chosen = next((one for one in known if one.settings and one.settings.items() <= stands.items()), None)
     if chosen is None:
         for path in told:
-            if at(given, path) is not ABSENT:
+            if at(given, path) is not ABSENT and not rows[path].keys:  # else a key of another choice takes it
                 options = " or ".join(repr(choice.settings[path]) for choice in known if path in choice.settings)
                 result.ignored[path] = f"no choice of {group} stands for it, as for {options}"
         return

@@ -5,7 +5,8 @@ import os
 import sqlite3
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Self
@@ -16,7 +17,7 @@ from filelock import FileLock
 from lcm.errors import StoreError
 from lcm.faults import made_again, reason_of, told
 from lcm.files import cache_dir, private
-from lcm.protocols.models import Embedder, TextKind, Vectors
+from lcm.protocols.models import AnswersInParts, Embedder, TextKind, Vectors
 
 _LAYOUT = 1
 _WRITE_EVERY = 256  # texts: what an interrupted run loses at most
@@ -82,14 +83,35 @@ class CachedEmbedder:
             self.hits += len(texts) - len(missing)
             self.misses += len(missing)
         self._report(len(texts) - sum(len(places[key]) for key in missing))
-        for start in range(0, len(missing), _WRITE_EVERY):
-            keys = missing[start : start + _WRITE_EVERY]
-            computed = self.embedder.embed([texts[places[key][0]] for key in keys], kind)
+        for some, computed in self._computed([texts[places[key][0]] for key in missing], kind, len(texts)):
+            keys = [missing[i] for i in some]
             self._write([(key, _pack(key, row)) for key, row in zip(keys, computed, strict=True)])
             for key, row in zip(keys, computed, strict=True):
                 rows[places[key]] = row
             self._report(sum(len(places[key]) for key in keys))
         return rows
+
+    def _computed(self, missing: Sequence[str], kind: TextKind, asked: int) -> Iterator[tuple[Sequence[int], Vectors]]:
+        """The places of some texts and their rows, as they are to be written."""
+        if isinstance(self.embedder, AnswersInParts):
+            yield from self.embedder.parts(missing, kind, asked - len(missing))
+            return
+        for start in range(0, len(missing), _WRITE_EVERY):
+            some = missing[start : start + _WRITE_EVERY]
+            yield range(start, start + len(some)), self.embedder.embed(some, kind)
+
+    @property
+    def spent(self) -> Counter[str]:
+        """What was spent on rows that have a price, and how many texts were `cached`; empty where none has."""
+        if not isinstance(self.embedder, AnswersInParts):
+            return Counter()
+        return Counter({**self.embedder.spent, "cached": self.hits})
+
+    @property
+    def timed(self) -> Embedder:
+        """The embedder that live queries are timed with: what is kept takes no part, unless nothing may be asked."""
+        is_replay = isinstance(self.embedder, AnswersInParts) and self.embedder.mode == "replay"
+        return self if is_replay else self.embedder
 
     def close(self) -> None:
         """Close the file, not the embedder; the next use opens it again."""

@@ -16,7 +16,7 @@ import polars as pl
 
 from lcm.checks import check_range
 from lcm.encoding import well_formed
-from lcm.errors import LcmError
+from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.faults import is_of_machine
 from lcm.protocols.contract import Contract, contract_of
 from lcm.protocols.models import Embedder
@@ -528,7 +528,7 @@ def tried(
     try:
         return search(), None
     except FAILURES as error:
-        if is_of_machine(error):
+        if is_of_machine(error) or isinstance(error, UnrecordedReplyError):
             raise
         _log.warning("the %s branch failed, %s: %s", name, others, error)
         batch.incidents[f"{name} branch failed"] += len(batch.queries)

@@ -240,6 +240,8 @@ class Intake:
             own: Vectors | list[None]
             try:
                 own = embed([candidates[i].text for i in longer])
+            except UnrecordedReplyError:
+                raise
             except LcmError as error:
                 _log.warning("no twins are looked for among %d candidates: %s", len(longer), error)
                 own = [None] * len(longer)

@@ -218,6 +218,15 @@ CHANGED: Mapping[str, Any] = {
         for name in ("nomic", "onnx")
         for key, value in {**ANOTHER_MODEL, "pooling": "cls", "truncate_dim": 8}.items()
     },
+    "embedder/openai_compatible:api_key_env": "ANOTHER_KEY",
+    "embedder/openai_compatible:batch_size": 1,
+    "embedder/openai_compatible:base_url": "${oc.env:LCM_TEST_SERVER}/v2",
+    "embedder/openai_compatible:mode": "replay",
+    "embedder/openai_compatible:model": "another",
+    "embedder/openai_compatible:query_options": {"task": "retrieval.query"},
+    "embedder/openai_compatible:document_options": {"task": "retrieval.passage"},
+    "embedder/openai_compatible:revision": "2",
+    "embedder/openai_compatible:price_per_million_tokens": 2.0,
     **{f"extraction/{name}:passages": ["words"] for name in ("passages", "steps", "verbatim", "window")},
     **{f"extraction/{name}:passage_characters": 120 for name in ("passages", "steps")},
     **{f"extraction/{name}:exchange_characters": most for name, most in (("passages", None), ("steps", 120))},

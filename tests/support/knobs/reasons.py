@@ -45,6 +45,10 @@ REASONS: Mapping[str, str] = {
     "embedder/minilm:threads": "a row depends on nothing but its text",
     "embedder/nomic:threads": "a row depends on nothing but its text",
     "embedder/onnx:threads": "a row depends on nothing but its text",
+    "embedder/openai_compatible:workers": "a row does not depend on the requests beside its own",
+    "embedder/openai_compatible:timeout_seconds": "how long a server may take, not what it replies",
+    "embedder/openai_compatible:retries": "how often a server is asked that fails",
+    "embedder/openai_compatible:revision": "tells apart models of one name in the cache",
     **{f"executor/{name}:workers": "results do not depend on how many work at once" for name in ("local", "ray")},
     **{
         f"external/{name}:{limit}": "how long is waited and how much is read, not what comes"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
-from lcm.errors import LcmError
+from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.faults import is_of_machine
 from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
@@ -158,7 +158,7 @@ def _without(
     frame: pl.DataFrame, batch: Batch, names: Sequence[str], error: LcmError, what: str, incident: str
 ) -> pl.DataFrame:
     """Columns of 0 in the place of evidence that could not be had: logged, and counted by the query."""
-    if is_of_machine(error):
+    if is_of_machine(error) or isinstance(error, UnrecordedReplyError):
         raise error
     _log.warning("%s could not be embedded, other evidence ranks alone: %s", what, error)
     batch.incidents[incident] += len(_asked_rows(frame, batch))

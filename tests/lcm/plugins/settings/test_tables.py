@@ -101,7 +101,14 @@ def test_of_the_published_example_what_is_read_is_told_apart_from_what_is_not() 
     check(PUBLISHED, TABLES["lancedb_pro"].schema(), "memory-lancedb-pro")
     found = read(TABLES["lancedb_pro"], PUBLISHED)
     assert found.choices["admission"] == "none"
-    assert found.ignored.keys() == {"autoRecall", "recallMode", "embedding.dimensions", "embedding.model"}
+    assert found.choices["embedder"] == "openai_compatible"
+    asked = {key: value for key, value in found.values.items() if key.startswith("embedder.")}
+    assert asked == {
+        "embedder.api_key_env": "EMBED_KEY",
+        "embedder.model": "text-embedding-3-small",
+        "embedder.dimensions": 1536,
+    }
+    assert found.ignored.keys() == {"autoRecall", "recallMode"}
     assert found.without_effect.keys() == {"tier.coreAccessThreshold", "tier.peripheralAgeDays"}
 
 
