@@ -6,11 +6,12 @@ import pytest
 from lcm.protocols.models import Embedder
 from pipelines.config import building
 from tests.support.composing import composed
-from tests.support.models import BuildModel
+from tests.support.models import BuildModel, describe
 from tests.support.richest import once_a_class
 
 TEXTS = ["a kettle", "the goats escaped", "", "来週の火曜日", "x " * 1500, "the goats escaped", "\x00 \ud800 é"]
 STAND_INS = {
+    "hub": ["embedder.model={model}"],
     "onnx": ["embedder.directory={model}"],
     "nomic": ["embedder.directory={model}", "embedder.file=model.onnx"],
 }
@@ -24,6 +25,7 @@ def embedder(request: pytest.FixtureRequest, build_model: BuildModel) -> Embedde
         request.getfixturevalue("minilm_cache")
     if request.param in STAND_INS:
         model = build_model()
+        describe(model, pooling="mean_tokens", max_seq_length=256)
         overrides += [override.format(model=model) for override in STAND_INS[request.param]]
     return building.build(composed(overrides), "embedder")
 
