@@ -115,6 +115,7 @@ def write_run(
     run.write(f"{CONTROLS}run", _file_once(f"{CONTROLS}run", outcome.control_run, lambda: outcome.control_run))
     directed = _file_once(f"{CONTROLS}per_query", controls, lambda: _directed(controls, outcome.directions))
     run.write(f"{CONTROLS}per_query", directed)
+    means = _by_arm_and_group(outcome.means)
     summary = {
         "dataset": dataset.identity(),
         "config_hash": config_hash(resolved),
@@ -127,17 +128,9 @@ def write_run(
         "notes": list(dataset.notes),
         "flags": list(outcome.flags),
         "interval": {"kind": "percentile bootstrap over queries", "confidence": outcome.confidence},
-        "measures": _measures(outcome.means, SYSTEM_ARM, ALL),
-        "arms": {
-            arm: _measures(outcome.means, arm, ALL)
-            for arm in outcome.means["arm"].unique(maintain_order=True)
-            if arm != SYSTEM_ARM
-        },
-        "categories": {
-            group: _measures(outcome.means, SYSTEM_ARM, group)
-            for group in outcome.means["group"].unique(maintain_order=True)
-            if group != ALL
-        },
+        "measures": means.get((SYSTEM_ARM, ALL), {}),
+        "arms": {arm: told for (arm, group), told in means.items() if group == ALL and arm != SYSTEM_ARM},
+        "categories": {group: means.get((SYSTEM_ARM, group), {}) for _, group in means if group != ALL},
         "timing": {
             **{f"{name}_ms": dict(section) for name, section in outcome.timing.items()},
             "seconds": {**outcome.seconds, **seconds},
@@ -165,9 +158,11 @@ def _by_action(decisions: pl.DataFrame) -> dict[str, int]:
     return {action: found[action] for action in ACTIONS if action in found}
 
 
-def _measures(means: pl.DataFrame, arm: str, group: str) -> dict[str, Entry]:
-    rows = means.filter((pl.col("arm") == arm) & (pl.col("group") == group))
-    return {row["measure"]: entry(row) for row in rows.iter_rows(named=True)}
+def _by_arm_and_group(means: pl.DataFrame) -> dict[tuple[str, str], dict[str, Entry]]:
+    found: dict[tuple[str, str], dict[str, Entry]] = {}
+    for row in means.iter_rows(named=True):
+        found.setdefault((row["arm"], row["group"]), {})[row["measure"]] = entry(row)
+    return found
 
 
 def _file_once(name: str, origin: object, made: Callable[[], pl.DataFrame]) -> bytes:

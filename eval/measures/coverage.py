@@ -96,16 +96,18 @@ def units_of(covered: pl.DataFrame, level: str, judged: pl.DataFrame) -> pl.Data
     )
 
 
-def placed_by_document(units: pl.DataFrame, judgements: pl.DataFrame) -> pl.DataFrame:
-    """Place relevant units by documents: rows of `units_of`, whose `position` is the rank of the first document that
-    covers the unit, or the next place where that is taken.
+def placed_by_document(covered: pl.DataFrame, judgements: pl.DataFrame) -> pl.DataFrame:
+    """The relevant messages of a ranking, each where the first document that covers it stands, or at the next place
+    where that is taken: rows query_id, unit, rank, position (1-based).
 
     Args:
         judgements: query_id, unit, relevance above 0.
     """
     nth = pl.int_range(1, pl.len() + 1)
     return (
-        units.join(judgements, on=["query_id", "unit"], maintain_order="left")
+        covered.select("query_id", "rank", unit="message")
+        .join(judgements, on=["query_id", "unit"], maintain_order="left")
+        .unique(["query_id", "unit"], keep="first", maintain_order=True)
         .sort("rank", pl.col("relevance"), descending=[False, True], maintain_order=True)
         .with_columns(position=(nth + (pl.col("rank") - nth).cum_max()).over("query_id"))
         .drop("relevance")
@@ -330,8 +332,8 @@ def readings(
     read = ranked.select("query_id", "rank", "tokens", "before", shown="document_id")
     standing = (
         covered.select("query_id", "workspace_id", "rank", "document_id", message_id="message")
+        .join(_evidence(dataset), on=["query_id", "message_id"])  # first, for few messages are evidence
         .join(read.rename({"tokens": "whole"}), on=["query_id", "rank"])
-        .join(_evidence(dataset), on=["query_id", "message_id"])
     )
     to_end = pl.col("before") + pl.col("tokens")
     is_itself = pl.col("document_id") == pl.col("shown")

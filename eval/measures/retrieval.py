@@ -153,11 +153,12 @@ class Retrieval(Measure):
         )
         frames = [pl.DataFrame(schema=QUERY_VALUES_SCHEMA)]
         for level in self.levels:
-            if within_reach is None:
-                units = units_of(covered, level, judged[level])
-                units = placed_by_document(units, judgements[level]) if level == "message" else units
-            else:
+            if within_reach is not None:
                 units = best_units(within_reach, level, judgements[level])
+            elif level == "message":
+                units = placed_by_document(covered, judgements[level])
+            else:
+                units = units_of(covered, level, judged[level])
             frames += self._level(level, units, judgements[level], judged[level])
         sized = _sized(ranked, reading.documents)
         frames += self._tokens(sized, judged["session"])
@@ -228,14 +229,14 @@ class Retrieval(Measure):
         ]
 
     def _tokens(self, sized: pl.DataFrame, judged: pl.DataFrame) -> list[pl.DataFrame]:
-        frames = []
-        for name in self.names:
-            kind, _, k = name.partition("@")
-            if kind == "tokens":
-                shallow = sized.filter(pl.col("rank") <= int(k)) if k else sized
-                totals = shallow.group_by("query_id").agg(value=pl.col("tokens").sum().cast(pl.Float64))
-                frames.append(_column(name, totals, judged))
-        return frames
+        cutoffs = {name: name.partition("@")[2] for name in self.names if name.partition("@")[0] == "tokens"}
+        totals = sized.group_by("query_id").agg(
+            (pl.col("tokens").filter(pl.col("rank") <= int(k)) if k else pl.col("tokens")).sum().alias(name)
+            for name, k in cutoffs.items()
+        )
+        found = judged.join(totals, on="query_id", how="left", maintain_order="left")
+        values = found.select(pl.col(list(cutoffs)).cast(pl.Float64).fill_null(0.0)).to_numpy()
+        return [_columns(list(cutoffs), values.T.reshape(-1), judged)]
 
 
 def _by_depth(names: Sequence[str]) -> list[str]:
@@ -305,15 +306,6 @@ def _in_any_order(reachable: pl.DataFrame, workspace: pl.DataFrame) -> pl.DataFr
 def _sized(ranked: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     sizes = documents.select("workspace_id", "document_id", "tokens")
     return ranked.join(sizes, on=["workspace_id", "document_id"], how="left", maintain_order="left")
-
-
-def _column(measure: str, scores: pl.DataFrame, judged: pl.DataFrame) -> pl.DataFrame:
-    """The rows of one measure; 0 for a judged query of which nothing was found."""
-    return judged.join(scores, on="query_id", how="left", maintain_order="left").select(
-        query_id="query_id",
-        measure=pl.lit(measure),
-        value=pl.col("value").fill_null(0.0),
-    )
 
 
 def _columns(measures: Sequence[str], values: _Numbers, judged: pl.DataFrame) -> pl.DataFrame:

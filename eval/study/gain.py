@@ -292,7 +292,7 @@ class Sides:
             return None
         values = run.values.filter(pl.col("measure").is_in(self._measures))
         queries = run.queries if base is None else base.queries
-        return Run(kept, result.label, values=values, queries=queries, directions=run.directions)
+        return Run(kept, result.label, values=values, queries=queries, directions=result.directions or run.directions)
 
 
 def rows_against(

@@ -11,6 +11,7 @@ import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
@@ -66,10 +67,11 @@ def build(config: DictConfig, key: str, whole: Mapping[str, Any] | None = None) 
 
 def _told(config: DictConfig, plain: Any, key: str) -> Iterator[str]:
     """What a resolved node names that may not be called, or else settings of another type than their components'."""
-    for path, problem in refusals(plain, key):
+    refused = list(refusals(plain, key))
+    for path, problem in refused:
         node, _, name = path.rpartition(".")
         yield f"{_written(config, node)}.{name}: {problem}"
-    if any(True for _ in refusals(plain, key)):
+    if refused:
         return
     for path, problem in misfits(plain, key, component):
         written = _written(config, path)
@@ -283,6 +285,7 @@ def _is_component(annotation: Any) -> bool:
     return inspect.isclass(annotation) and annotation not in _SCALARS and get_origin(annotation) is None
 
 
+@cache
 def _hints(target: Any) -> dict[str, Any]:
     """Parameter -> annotation; empty where the target does not name them all."""
     hints = get_type_hints(target.__init__ if inspect.isclass(target) and not is_dataclass(target) else target)

@@ -190,6 +190,7 @@ def _address(weights_sha256: str, precision: Precision) -> Path:
     return models_dir() / f"{weights_sha256[:16]}-{precision}-{tools}"
 
 
+@functools.cache
 def installed(distribution: str) -> str:
     """The version of a distribution, `none` without it; of onnxruntime-gpu, which lies over onnxruntime, its own."""
     for name in ("onnxruntime-gpu", distribution) if distribution == "onnxruntime" else (distribution,):

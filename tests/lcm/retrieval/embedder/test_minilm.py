@@ -76,7 +76,7 @@ def forget_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm_module, "hub_snapshot", lambda *_: None)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     monkeypatch.setattr(minilm_module, "distribution", nothing)
-    monkeypatch.setattr(export_module, "version", nothing)
+    monkeypatch.setattr(export_module, "installed", lambda tool: "none")
 
 
 def test_without_any_weights_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
