@@ -16,7 +16,7 @@ from lcm.errors import ModelError
 from lcm.retrieval.embedder import export as export_module
 from lcm.retrieval.embedder import onnx as minilm_module
 from lcm.retrieval.embedder.export import Precision, models_dir
-from lcm.retrieval.embedder.onnx import WEIGHTS_SHA256, MiniLM
+from lcm.retrieval.embedder.onnx import WEIGHTS_SHA256, MiniLM, Onnx
 from tests.lcm.refusals import assert_refused
 from tests.support.models import BuildModel
 
@@ -149,3 +149,12 @@ def test_settings_out_of_range_are_refused() -> None:
     assert_refused(MiniLM, "be >= 8 or null", max_tokens=3)
     assert_refused(MiniLM, "be between 0 and a quarter of max_tokens (64)", overlap_tokens=-1)
     assert_refused(MiniLM, "be >= 1 or null", threads=0)
+
+
+def test_settings_saved_by_earlier_runs_give_the_same_model(build_model: BuildModel) -> None:
+    minilm = {"directory": None, "precision": "int8", "max_tokens": 256, "overlap_tokens": 32, "threads": None}
+    assert MiniLM(**minilm) == MiniLM()  # type: ignore[arg-type]
+    onnx = {"file": "model.onnx", "max_tokens": 128, "truncate_dim": None, "pooling": "mean", "layer_norm": False}
+    prefixes = {"query_prefix": "q: ", "document_prefix": ""}
+    saved = Onnx(directory=str(build_model()), **onnx, **prefixes)  # type: ignore[arg-type]
+    assert saved.found().max_tokens == 128
