@@ -191,7 +191,7 @@ class WorkspaceEvaluator:
         sampled = copy(self)  # what stages depend on is the same, and takes as long to tell as a few queries to rank
         for name, value in {
             "dataset": part,
-            "measures": {giver: self.measures[giver]},
+            "measures": {giver: self.measures[giver].giving(measure)},
             "rankings": {SYSTEM_ARM: self.system.ranking},
             "asked": frozenset(query.query_id for query in sample.queries),
         }.items():

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import polars as pl
 
@@ -128,6 +128,10 @@ class Measure(ABC):
     def value_names(self) -> Sequence[str]:
         """The measures of queries that it gives rows of."""
         return ()
+
+    def giving(self, value: str) -> Self:
+        """The same, which may leave out all but one of `value_names()`."""
+        return self
 
     def direction(self, value: str) -> Direction:
         """Which values are better, of one of `value_names()`: lower ones of a cost."""

@@ -47,7 +47,7 @@ averaged.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -123,6 +123,11 @@ class Retrieval(Measure):
     def _cutoffs(self) -> list[int]:
         ranks = (name.partition("@")[2] for name in self.names)
         return sorted({int(k) for k in ranks if k.isdecimal()})
+
+    def giving(self, value: str) -> Self:
+        name = value.removeprefix(_prefix("session"))
+        level: Level = "message" if name == value else "session"
+        return replace(self, names=(name,), levels=(level,)) if name in self.names else self
 
     def direction(self, value: str) -> Direction:
         return "lower" if value.startswith("tokens") else "higher"

@@ -86,20 +86,30 @@ class Columns:
         Where the rows are numbered by document and all queries were asked at one instant, the formula is worked out
         once a number, if these are fewer than the rows.
         """
-        frame = self._frame
-        if self._rows is not None or DOCUMENT_NUMBER not in frame.columns or not _is_constant(frame["asked_at"]):
+        numbered = documents_among(self._frame) if self._rows is None else None
+        if numbered is None or not _is_constant(self._frame["asked_at"]):
             return formula(self)
-        number = frame[DOCUMENT_NUMBER]
-        if number.has_nulls() or number.max() + 1 >= len(number):  # type: ignore[operator]  # rows were added, or cut
-            return formula(self)
-        numbers = number.to_numpy()
-        rows = np.zeros(int(numbers.max()) + 1, np.uint32)
-        rows[numbers] = np.arange(len(numbers), dtype=np.uint32)
-        values: Numbers = formula(Columns(frame[pl.Series(rows)]))[numbers]
+        documents, numbers = numbered
+        values: Numbers = formula(Columns(documents))[numbers]
         return values
 
     def _of_rows(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values if self._rows is None else values[self._rows]
+
+
+def documents_among(frame: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.uint32]] | None:
+    """A row for each `DOCUMENT_NUMBER`, and the number of each row; None where rows have none, or are no more than
+    these."""
+    if DOCUMENT_NUMBER not in frame.columns:
+        return None
+    number = frame[DOCUMENT_NUMBER]
+    most = number.max()
+    if number.has_nulls() or not isinstance(most, int) or most + 1 >= len(number):  # rows were added, or cut
+        return None
+    numbers = number.to_numpy()
+    rows = np.zeros(int(numbers.max()) + 1, np.uint32)
+    rows[numbers] = np.arange(len(numbers), dtype=np.uint32)
+    return frame[pl.Series(rows)], numbers
 
 
 def _is_constant(column: pl.Series) -> bool:
@@ -341,9 +351,10 @@ class Stage(Protocol):
 
 @runtime_checkable
 class Scores(Protocol):
-    """A stage that gives the rows new scores and brings them into their order, and nothing else.
+    """A stage that gives the rows new scores, and nothing else; it or a later one brings them into their order.
 
-    Laws: what it gives does not depend on the order of the rows; no number is NaN where none was.
+    Laws: what it gives does not depend on the order of the rows, but for which of equals is the better; no number is
+    NaN where none was.
     """
 
     def scores(self, frame: pl.DataFrame) -> Numbers:

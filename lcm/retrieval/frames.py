@@ -161,15 +161,19 @@ def _order(frame: pl.DataFrame) -> Places:
     return order
 
 
-def first_places(scores: Numbers, queries: Places, n: int) -> Places:
-    """The places of each query's first `n` rows, in the order of `best_first`, of rows without `deferred`.
+def ranks_within(groups: Places, scores: Numbers) -> Places:
+    """How many rows of its own group each row has before it, by score, then as they stand; what is no number last.
 
     Args:
-        scores: of each row; none is null or no number.
-        queries: the number of each row's query, ascending.
-        n: at least 1.
+        groups: the number of each row's group, from 0.
     """
-    return _by_loss(-scores, queries)[_counted(queries) < n]
+    ranks = np.zeros(len(groups), np.int64)
+    rows = np.flatnonzero(np.bincount(groups)[groups] > 1)  # most stand alone in their turn
+    narrow = groups[rows].astype(np.min_scalar_type(groups.max(initial=0)))  # 16 bits are sorted by their digits
+    rows = rows[np.argsort(narrow, kind="stable")]
+    order = rows[_by_loss(np.where(np.isnan(scores[rows]), np.inf, -scores[rows]), groups[rows])]
+    ranks[order] = _counted(groups[order])
+    return ranks
 
 
 def _by_loss(losses: Numbers, queries: Places) -> Places:
@@ -281,6 +285,16 @@ def turn_of(documents: pl.DataFrame, *apart: str) -> pl.Series:
     """
     is_passage = pl.col("kind").is_in(CUT_KINDS).fill_null(False) & pl.col("seq").is_not_null()
     return first_rows(documents, is_passage, "conversation_id", "session_id", "seq", "kind", *apart)
+
+
+def session_of(documents: pl.DataFrame, *apart: str) -> pl.Series:
+    """For each row of documents the number of the first row of its session; one that has none is alone in one.
+
+    Args:
+        documents, apart: as those of `turn_of`.
+    """
+    is_placed = pl.all_horizontal(pl.col("conversation_id", "session_id").is_not_null())
+    return first_rows(documents, is_placed, "conversation_id", "session_id", *apart)
 
 
 def first_rows(frame: pl.DataFrame, is_placed: pl.Expr, *place: str) -> pl.Series:

@@ -14,7 +14,7 @@ from lcm.checks import check_choice, check_range, check_weights
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import Batch, Columns, Decay, Numbers, numbers_of
 from lcm.records.rules import Rules
-from lcm.retrieval.frames import beside, best_first, first_places, of_queries, query_numbers, taken, texts_of, told_of
+from lcm.retrieval.frames import beside, best_by, best_first, of_queries, query_numbers, taken, texts_of, told_of
 from lcm.retrieval.ranking.evidence.text_evidence import FormEvidence, SpeakerEvidence, TimeEvidence, WordEvidence
 from lcm.retrieval.ranking.evidence.vector_evidence import FurtherVectorEvidence, VectorEvidence, WordLikeness
 from lcm.retrieval.source.indexes import further_branches, read_by
@@ -231,6 +231,9 @@ class Learnt:
         return Contract(reads=tuple(self.weights), gives_unit_scores=False)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
+        return best_first(beside(frame, [pl.Series("score", self.scores(frame))]))
+
+    def scores(self, frame: pl.DataFrame) -> Numbers:
         named = set(frame.columns)  # each is asked for its type: of a whole schema a live query waits longer
         columns = {name: frame[name] for name in self.weights if name in named}
         found = {name: column for name, column in columns.items() if column.dtype.is_numeric()}
@@ -246,7 +249,7 @@ class Learnt:
             if (is_missing := np.isnan(values)).any():
                 values = np.where(is_missing, 0.0, values)
             score += values * self.weights[name]
-        return best_first(beside(frame, [pl.Series("score", score)]))
+        return score
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +308,7 @@ class TwoPass:
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         groups = self._groups(frame)
         near, scores = self._near(frame, batch, groups)
-        first = first_places(scores, groups[near], self.k2)
+        first = best_by([scores], groups[near], self.k2)
         rows, scores = near[first], scores[first]
         order = np.lexsort((-scores, query_numbers(frame)[rows]))
         return beside(taken(frame, rows[order]), [pl.Series("score", scores[order])])
@@ -339,7 +342,7 @@ class TwoPass:
     def _near(self, frame: pl.DataFrame, batch: Batch, groups: _Places) -> tuple[_Places, Numbers]:
         """The rows that pass the first cut, those of a group together and best first, with the scores of the second."""
         rows, cosines = np.argsort(groups, kind="stable"), _cosines(Columns(frame))
-        first = rows[first_places(cosines[rows], groups[rows], self.k1)]
+        first = rows[best_by([cosines[rows]], groups[rows], self.k1)]
         near = first[self._are_near(cosines[first], groups[first])]
         columns = Columns(frame, near)
         weights = (self.recency_weight, self.frequency_weight, self.authority_weight)
@@ -358,7 +361,7 @@ def _cosines(columns: Columns) -> Numbers:
 def _ranked(frame: pl.DataFrame, rows: _Places, scores: Numbers, groups: _Places) -> pl.DataFrame:
     """Some rows, those of a group together, best first, with `score`, `rank` in their group and its number `_group`."""
     groups = groups[rows]
-    order = first_places(scores, groups, max(1, len(rows)))
+    order = best_by([scores], groups, max(1, len(rows)))
     groups = groups[order]
     starts = np.searchsorted(groups, groups)
     columns = [pl.Series("rank", np.arange(len(order)) - starts + 1), pl.Series("_group", groups)]

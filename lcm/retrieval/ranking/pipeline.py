@@ -24,6 +24,8 @@ from lcm.protocols.retrieval import (
 from lcm.retrieval.frames import beside, best_by, best_first, order_moves, places, query_numbers, taken
 from lcm.retrieval.source.indexes import DESCRIBED_BY, POOLED, describe, found_by
 
+_NOTHING_DONE = Contract(reads=())
+"""Of a step that is off."""
 POOL_ACTED = "pool"
 """Counts queries that were answered from a pool, among the slots that acted."""
 SLOTS = ("reranker", "decay", "summary_expansion", "recovery")
@@ -46,6 +48,8 @@ RANKED_SCHEMA: dict[str, pl.DataType] = {
 the width that answered, of an index with several; `is_recovered` marks what was fetched because ranking failed, behind
 everything else; `stands_for` the ids of documents that say nearly the same and are left out in its favour;
 `related` documents that are shown with it and ranked nowhere, best first."""
+_WALKED = 2
+"""So many times what a step lets stand it is given to walk down."""
 LISTS = ("stands_for", "related")
 """Of these, the columns of lists, empty where there is nothing to name."""
 TRACE_SCHEMA: dict[str, pl.DataType] = {
@@ -123,8 +127,8 @@ class Ranking:
         return answer
 
     def _cut_at_once(self, done: int, frame: pl.DataFrame, batch: Batch) -> tuple[int, pl.DataFrame, list[str]] | None:
-        """The rows behind the next steps, where these give scores alone, and at last cut by them: of a whole haystack,
-        only what is let through is ever brought into an order.
+        """The rows behind the next steps, where these give scores alone, and at last cut by them, or first walk down
+        their order as far as is let through: of a whole haystack, only the first rows are ever brought into an order.
 
         Returns:
             How many steps are then done, the rows, and the slots among them that changed the order of any; None where
@@ -133,7 +137,8 @@ class Ranking:
         left = enumerate(self.steps[done:], done + 1)
         acting = [(place, name, stage) for place, (name, stage) in left if name in self._acting]
         cut = next((at for at, (*_, stage) in enumerate(acting) if _cuts(stage)), 0)
-        scoring, behind = acting[:cut], acting[cut:]
+        walks = cut > 0 and hasattr(acting[cut - 1][2], "first_kept")
+        scoring, behind = acting[: cut - walks], acting[cut:]
         if not scoring or "deferred" in frame.columns or not all(isinstance(stage, Scores) for *_, stage in scoring):
             return None
         given, slots, queries = list[Numbers](), list[tuple[str, list[Numbers]]](), query_numbers(frame)
@@ -155,10 +160,20 @@ class Ranking:
                 slots.append((name, [*before, score]))
             given.append(score)
             frame = beside(frame, [pl.Series("score", score)])
-        cut_place, _, cutting = behind[0]
-        first = best_by(given, queries, cutting.first_by_score)  # type: ignore[union-attr]
+        (cut_place, _, cutting), (walk_place, name, walking) = behind[0], acting[cut - 1]
+        frame = self._carried(frame, walk_place - walks)
+        n: int = cutting.first_by_score  # type: ignore[union-attr]
+        if walks:
+            n = _WALKED * max(n, walking.first_kept)  # type: ignore[union-attr]
+        first = best_by(given, queries, n)
+        rows = beside(taken(frame, first), [pl.Series("score", given[-1][first])])
+        if walks:
+            rows = passed(name, walking, rows, batch)
+            kept = np.bincount(queries[first], ~rows["deferred"].to_numpy())
+            if ((kept * _WALKED < n) & (np.bincount(queries) > n)).any():
+                return None  # it would have looked further
         told = [name for name, scores in slots if order_moves(scores[:-1], scores[-1], queries, first)]
-        return cut_place, beside(taken(frame, first), [pl.Series("score", given[-1][first])]), told
+        return walk_place if walks else cut_place, rows, told
 
     def filled_slots(self) -> list[str]:
         """The names of the slots that hold something with work to do here."""
@@ -219,11 +234,12 @@ class Ranking:
         return done, frame
 
     def _carried(self, frame: pl.DataFrame, done: int) -> pl.DataFrame:
-        """The rows without what documents are described by and none of the steps that are left reads: each step that
-        brings rows into another order moves every column."""
-        reads = [self._acting[name].reads for name, _ in self.steps[done:] if name in self._acting]
-        unread = set(DESCRIBED_BY).difference(*(DESCRIBED_BY if one is None else one for one in reads))
-        return frame.drop(unread, strict=False)
+        """The rows without what documents are described by, or a step that is done has made, and none of the steps that
+        are left reads: each step that brings rows into another order moves every column."""
+        told = [self._acting.get(name, _NOTHING_DONE) for name, _ in self.steps]
+        unread = {*DESCRIBED_BY, *(column for one in told[:done] for column in one.makes)}
+        reads = [one.reads for one in told[done:]]
+        return frame if None in reads else frame.drop(unread.difference(*reads), strict=False)  # type: ignore[arg-type]
 
 
 def _steps(

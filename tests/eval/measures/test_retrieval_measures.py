@@ -277,6 +277,18 @@ def test_nothing_judged_has_no_mean() -> None:
     assert Means().of_queries(found, data).is_empty()
 
 
+def test_a_measure_of_one_value_gives_it_as_the_one_of_all_does() -> None:
+    data, whole = dataset({"q1": ["m0", "m5"], "q2": ["m3"]}), Retrieval()
+    run = [("default", "q1", "m1", 1), ("default", "q1", "m0", 2), ("default", "q2", "m4", 1)]
+    ranked = pl.DataFrame(run, schema=["workspace_id", "query_id", "document_id", "rank"], orient="row")
+    worded = documents_of(SINGLE).with_columns(text=pl.col("source_message_ids").list.join(""), kind=pl.lit("message"))
+    texts = evidence_text(worded, data.queries, data).with_columns(workspace_id=pl.lit("default"))
+    reading = RunReading(SYSTEM_ARM, ranked, documents_of(SINGLE), data, texts)
+    rows = whole.rows(reading)
+    for name in rows["measure"].unique():
+        assert whole.giving(name).rows(reading).filter(measure=name).equals(rows.filter(measure=name)), name
+
+
 def test_where_judgements_say_what_was_looked_at_the_unjudged_share_is_reported() -> None:
     """q1: m0 is relevant, m1 is not, m2 and m3 nobody judged; q2 found nothing."""
     data, names, found = dataset({"q1": ["m0"], "q2": ["m5"]}), ["recall@2", "nDCG@4", "MRR"], ["m1", "m2", "m0", "m3"]

@@ -1,10 +1,11 @@
 """Stages that drop rows or add some: too many, too weak, expired, noise; what an answer points to; and what repeats
 something better, or stands beside it, which counts less or steps back."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
+from functools import lru_cache, partial
+from itertools import chain, islice, pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,19 +15,32 @@ import polars as pl
 from lcm.checks import check_choice, check_range
 from lcm.protocols.contract import Contract
 from lcm.protocols.models import Vectors
-from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Columns, Expansion, Places, Stage, numbers_of
+from lcm.protocols.retrieval import (
+    REASONS_SCHEMA,
+    Batch,
+    Columns,
+    Expansion,
+    Numbers,
+    Places,
+    Stage,
+    documents_among,
+    numbers_of,
+)
 from lcm.retrieval.frames import (
+    KeptBeside,
     beside,
     best,
     best_first,
     documents_of,
-    first_rows,
     kept_rows,
+    of_queries,
     places,
     query_numbers,
     query_runs,
+    ranks_within,
     rows_by_size,
     rows_of,
+    session_of,
     texts_of,
     told_of,
     turn_of,
@@ -251,6 +265,10 @@ _Said = frozenset[tuple[str, str]]
 _NOTHING: _Said = frozenset()
 _SAID_AT_HAND = 1 << 13
 """Texts whose pairs stay at hand: the documents of a conversation come up again in query after query."""
+_READ_AT_ONCE = 128
+"""Documents: about twice as many as a query is shown."""
+_REPEATING = KeptBeside[pl.DataFrame, dict[float, set[str]]](lambda documents: {}, 64)
+"""Of documents, by the least share, those that are like another of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +286,7 @@ class Crowding:
     """In standard deviations; 0: none."""
     within: Literal["turn", "session"] = "turn"
     """The place whose documents count together."""
+    contract = Contract(reads=("conversation_id", "kind", "seq", "session_id"))
 
     def __post_init__(self) -> None:
         check_range(self, "penalty", ge=0)
@@ -280,45 +299,30 @@ class Crowding:
         return told_of(frame.with_columns(cost=cost).filter(pl.col("cost") > 0), told)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
-        if frame.is_empty():
-            return frame
-        scores = numbers_of(frame["score"])
-        queries = query_numbers(frame)
-        cost = self.penalty * _ranks(self._places(frame), scores) * _spreads(scores, queries)[queries]
-        return beside(frame, [frame["score"] - pl.Series(cost)])
+        return beside(frame, [pl.Series("score", self.scores(frame), nan_to_null=True)])
 
-    def _places(self, frame: pl.DataFrame) -> Places:
+    def scores(self, frame: pl.DataFrame) -> Numbers:
+        scores, queries = numbers_of(frame["score"]), query_numbers(frame)
+        ranks = ranks_within(self._places(frame, queries), scores)
+        return scores - self.penalty * ranks * _spreads(scores, queries)
+
+    def _places(self, frame: pl.DataFrame, queries: Places) -> Places:
         """The number of each row's place, of no other query's."""
-        if self.within == "turn":
-            return turn_of(frame, "query_id").to_numpy()
-        is_placed = pl.all_horizontal(pl.col("conversation_id", "session_id").is_not_null())
-        return first_rows(frame, is_placed, "query_id", "conversation_id", "session_id").to_numpy()
+        numbered = documents_among(frame)
+        place_of = turn_of if self.within == "turn" else session_of
+        if numbered is None:
+            return place_of(frame, "query_id").to_numpy()
+        places, of_document = np.unique(place_of(numbered[0]).to_numpy(), return_inverse=True)
+        return len(places) * queries + of_document[numbered[1]]
 
 
-def _ranks(places: Places, scores: npt.NDArray[np.float64]) -> Places:
-    """How many rows of its own place each row has before it, by score, then as they stand; what is no number last.
-
-    Args:
-        places: of each row, counted from 0.
-    """
-    ranks = np.zeros(len(places), dtype=np.int64)
-    rows = np.flatnonzero(np.bincount(places)[places] > 1)  # most stand alone in their turn
-    order = rows[np.argsort(-scores[rows], kind="stable")]
-    narrow = places[order].astype(np.min_scalar_type(places.max(initial=0)))  # 16 bits are sorted by their digits
-    order = order[np.argsort(narrow, kind="stable")]
-    ordered = places[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    sizes = np.diff(starts, append=len(ordered))
-    ranks[order] = np.arange(len(order)) - np.repeat(starts, sizes)
-    return ranks
-
-
-def _spreads(scores: npt.NDArray[np.float64], queries: Places) -> npt.NDArray[np.float64]:
-    """The standard deviation of the finite scores of each query; 0 of none."""
-    starts = np.flatnonzero(np.diff(queries, prepend=-1))
-    parts = np.split(scores, starts[1:])
-    finite = (part[np.isfinite(part)] for part in parts)
-    return np.array([part.std() if len(part) else 0.0 for part in finite])
+def _spreads(scores: Numbers, queries: Places) -> Numbers:
+    """The standard deviation of the finite scores of each row's query; 0 of none."""
+    is_finite = np.isfinite(scores)
+    count = np.maximum(of_queries(np.add, is_finite.astype(np.float64), queries), 1.0)
+    mean = of_queries(np.add, np.where(is_finite, scores, 0.0), queries) / count
+    off = np.where(is_finite, scores - mean, 0.0)
+    return np.sqrt(of_queries(np.add, off * off, queries) / count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,6 +422,7 @@ class NearDuplicates:
     """Of the better one's pairs of words."""
     n: int = 40
     """As many documents as the ranking lets through."""
+    contract = Contract(reads=())
 
     def __post_init__(self) -> None:
         check_range(self, "least_shared", gt=0, le=1)
@@ -425,13 +430,7 @@ class NearDuplicates:
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
         ordered = best_first(frame)
-        ids = ordered["document_id"].to_list()
-        likes: list[tuple[int, int]] = []
-        first = 0
-        for length, _ in query_runs(ordered):
-            found = self._found(self._read(batch, ordered["document_id"][first : first + length]))
-            likes += [(first + row, first + better) for row, better in found]
-            first += length
+        likes = list(self._likes(ordered, batch))
         deferred = (
             ordered["deferred"]
             if "deferred" in ordered.columns
@@ -440,6 +439,7 @@ class NearDuplicates:
         if not likes:
             none = pl.Series("stands_for", [[]], pl.List(pl.String)).new_from_index(0, len(ordered))
             return beside(ordered, [deferred, none])
+        ids = ordered["document_id"].to_list()
         stands_for: list[list[str]] = [[] for _ in ids]
         is_like = np.zeros(len(ids), dtype=np.bool_)
         for row, better in likes:
@@ -456,31 +456,67 @@ class NearDuplicates:
             "query_id", pl.col("stands_for").alias("document_id"), told.alias("reason"), "like_id"
         )  # fmt: skip
 
-    def _read(self, batch: Batch, ids: pl.Series) -> Iterator[_Said]:
-        """What each document says, read as far as it is asked for: few are looked at of many."""
-        for first in range(0, len(ids), 2 * self.n):
-            seen = rows_of(batch.documents, ids[first : first + 2 * self.n], ["role", "text"])
-            for role, text in zip(seen["role"].to_list(), seen["text"].to_list(), strict=True):
-                yield _NOTHING if text is None else _said(role or "", text)
+    @property
+    def first_kept(self) -> int:
+        """How many rows of each query it lets stand before it looks no further down their order."""
+        return self.n
+
+    def _likes(self, ordered: pl.DataFrame, batch: Batch) -> Iterator[tuple[int, int]]:
+        """Each near duplicate and the better one that it is like, as rows."""
+        ids, first = ordered["document_id"], 0
+        alike = self._alike(batch, ids.filter(places(ordered) < 2 * self.n).unique())
+        for length, _ in query_runs(ordered) if alike else ():
+            of_query = ids[first : first + length]
+            if not alike.isdisjoint(of_query.head(2 * self.n).to_list()):
+                yield from ((first + row, first + better) for row, better in self._found(_read(batch, of_query)))
+            first += length
+
+    def _alike(self, batch: Batch, ids: pl.Series) -> set[str]:
+        """Those of some documents that are like another of them, whichever is the better: without one, the first `n`
+        of a query differ, and nobody need walk down its ranks.
+
+        Where they are most of those that a batch sees, it is told of all, once for all rankings of these.
+        """
+        if 2 * len(ids) < len(batch.documents):
+            return self._repeating(batch, ids)
+        known = _REPEATING(batch.documents)
+        if self.least_shared not in known:
+            known[self.least_shared] = self._repeating(batch, batch.documents["document_id"])
+        return known[self.least_shared]
+
+    def _repeating(self, batch: Batch, ids: pl.Series) -> set[str]:
+        said = list(_read(batch, ids))
+        times = Counter(chain.from_iterable(said))
+        told = [
+            pair
+            for pair in zip(ids.to_list(), said, strict=True)
+            if min(map(times.__getitem__, pair[1]), default=1) > 1
+        ]
+        # Each is like itself.
+        return {name for name, one in told if any(islice(filter(partial(self._is_like, one), said), 1, None))}
 
     def _found(self, said_by: Iterable[_Said]) -> Iterator[tuple[int, int]]:
         """Each near duplicate and the better one that it is like, as numbers of documents, which come best first."""
         kept: list[tuple[int, _Said]] = []
-        said_before: set[tuple[str, str]] = set()
         for row, said in enumerate(said_by):
             if len(kept) == self.n:
                 return
-            better = None
-            if said <= said_before:  # most documents say something that none before has said
-                better = next((place for place, other in kept if self._is_like(said, other)), None)
+            better = next((place for place, other in kept if self._is_like(said, other)), None)
             if better is None:
-                said_before |= said
                 kept.append((row, said))
             else:
                 yield row, better
 
     def _is_like(self, said: _Said, better: _Said) -> bool:
         return len(said) >= max(1.0, self.least_shared * len(better)) and said <= better
+
+
+def _read(batch: Batch, ids: pl.Series) -> Iterator[_Said]:
+    """What each document says, read as far as it is asked for: few are looked at of many."""
+    for part in ids.to_frame().iter_slices(_READ_AT_ONCE):
+        seen = rows_of(batch.documents, part.to_series(), ["role", "text"])
+        for role, text in zip(seen["role"].to_list(), seen["text"].to_list(), strict=True):
+            yield _NOTHING if text is None else _said(role or "", text)
 
 
 @lru_cache(_SAID_AT_HAND)

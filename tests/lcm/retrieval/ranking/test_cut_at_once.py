@@ -4,10 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
+from lcm.memory.memory import Memory
+from lcm.records.conversation import Message, Transcript
+from lcm.records.query import Query
 from lcm.retrieval.frames import beside, best, best_by, best_first, order_moves, query_numbers
+from lcm.retrieval.fusion import Learnt
+from lcm.retrieval.ranking.pipeline import Ranking
+from lcm.retrieval.ranking.stages.selection import Crowding, Limit, NearDuplicates
+from lcm.retrieval.source.indexes import Hybrid
+from tests.support.workspaces import minute, system
 
 SCORES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
@@ -50,3 +59,26 @@ def test_an_order_moves_where_sorting_by_the_next_score_changes_it(of: Rows) -> 
     queries = query_numbers(of.frame)
     assert order_moves([of.first], of.second, queries) == is_moved
     assert order_moves([of.first, of.first], of.second, queries) == is_moved
+
+
+WORDS = st.lists(st.sampled_from(["red", "blue", "green", "grey"]), min_size=1, max_size=3)
+SAID = st.lists(st.tuples(WORDS, st.sampled_from("abc")), min_size=1, max_size=14)
+WEIGHTS = st.fixed_dictionaries({name: st.floats(-3, 3) for name in ("seq", "cosine", "bm25")})
+
+
+@settings(deadline=None, max_examples=60)
+@given(SAID, WEIGHTS, st.integers(1, 3))
+def test_what_is_fused_crowded_and_walked_down_is_what_one_step_after_another_gives(
+    said: list[tuple[list[str], str]], weights: dict[str, float], n: int
+) -> None:
+    stages = {
+        "fusion": Learnt(weights), "crowding": Crowding(0.5, "session"),
+        "near_duplicates": NearDuplicates(0.5, n), "limit": Limit(n),
+    }  # fmt: skip
+    messages = [Message(f"m{i}", "user", " ".join(words), of, minute(i)) for i, (words, of) in enumerate(said)]
+    with Memory.open(system(ranking=Ranking(Hybrid(1000, 1000), stages))) as memory:
+        memory.ingest(Transcript("talk", tuple(messages)))
+        queries = [Query("q", "red", minute(99)), Query("r", "green grey", minute(99))]
+        found, trace = memory.rank(queries), memory.trace(queries).filter(stage="limit")
+        columns = ["query_id", "document_id", "rank", "score", "stands_for"]
+        assert_frame_equal(found.select(columns), trace.select(columns))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lcm.retrieval.frames import best_first, first_places, places, query_numbers, with_rank
+from lcm.retrieval.frames import best_by, best_first, places, query_numbers, with_rank
 from lcm.retrieval.ranking.stages.scores import Neighbours, ZScore
 from tests.golden.components import documents_batch
 
@@ -124,4 +124,4 @@ def test_first_places_are_those_of_the_order_of_all_rows(queries: list[list[floa
     rows = [(f"q{number}", score) for number, scores in enumerate(queries) for score in scores]
     frame = pl.DataFrame(rows, {"query_id": pl.String, "score": pl.Float64}, orient="row").with_row_index("place")
     first = best_first(frame).filter(pl.int_range(pl.len()).over("query_id") < n)
-    assert first_places(frame["score"].to_numpy(), query_numbers(frame), n).tolist() == first["place"].to_list()
+    assert best_by([frame["score"].to_numpy()], query_numbers(frame), n).tolist() == first["place"].to_list()

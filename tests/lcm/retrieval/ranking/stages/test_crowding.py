@@ -1,10 +1,13 @@
 """What stands beside something better counts less."""
 
+from typing import Literal
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.protocols.retrieval import DOCUMENT_NUMBER
 from lcm.retrieval.ranking.stages.selection import Crowding
 from tests.golden.components import documents_batch
 from tests.lcm.refusals import assert_refused
@@ -62,6 +65,15 @@ def test_the_best_of_those_that_crowd_keeps_its_score_and_the_others_their_order
         by_score = crowd.sort("score", descending=True, maintain_order=True)
         assert by_score["after"][0] == by_score["score"][0]
         assert by_score["after"].is_sorted(descending=True)
+
+
+@pytest.mark.parametrize("within", ["turn", "session"])
+def test_rows_that_are_numbered_by_document_crowd_as_those_that_are_not(within: Literal["turn", "session"]) -> None:
+    of_query = rows([1, 1, 2, 3], [4.0, 3.0, 2.0, 1.0], sessions=["s", "s", "t", None])
+    numbered = of_query.with_columns(pl.Series(DOCUMENT_NUMBER, [0, 2, 3, 1], pl.UInt32))
+    frame = pl.concat([numbered, numbered.head(3).with_columns(query_id=pl.lit("r"), score=pl.Series([1.0, 5.0, 2.0]))])
+    crowding = Crowding(0.5, within)
+    assert crowded(frame, crowding) == crowded(frame.drop(DOCUMENT_NUMBER), crowding)
 
 
 def test_what_cannot_be_is_refused() -> None:
