@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from benchmarks import corpus
 from benchmarks.timing import Comparison, DisagreementError, Target, compared_rates, take_turns
 from lcm.checks import check_range
 from lcm.protocols.models import Vectors
-from lcm.retrieval.embedder.onnx import MiniLM, Onnx, Session, processors
+from lcm.retrieval.embedder.onnx import Onnx
+from lcm.retrieval.embedder.session import Session, processors
 
 TARGET = Target("at least", 0.9)
 _TOLERANCE = 1e-5  # of a value; ours pools in float64
@@ -30,31 +30,29 @@ class Embedding:
     cuts windows and tokens, pools and normalises besides.
     """
 
-    embedder: MiniLM | Onnx
+    embedder: Onnx
     texts: int
 
     def __post_init__(self) -> None:
         check_range(self, "texts", ge=1)
-        if not isinstance(self.embedder, MiniLM | Onnx):
+        if not isinstance(self.embedder, Onnx):
             raise ValueError(
                 f"embedder must run an ONNX model for a bare session to run it too, got {self.embedder!r}; "
                 "comparisons.embedding=null leaves the comparison out"
             )
 
     def run(self, repeats: int, seed: int) -> list[Comparison]:
-        embedder = self.embedder
-        onnx = embedder.onnx() if isinstance(embedder, MiniLM) else embedder
+        embedder, found = self.embedder, self.embedder.found()
         texts = [message.content for message in corpus.transcript(self.texts, seed).messages]
         pieces = [piece for windows in embedder.windows(texts) for piece in windows]
-        model = Path(onnx.directory) / onnx.file
-        session = Session.open(model, Path(onnx.directory) / "tokenizer.json", onnx.threads)
-        encodings = [session.encode_at_most(onnx.document_prefix + piece, onnx.max_tokens) for piece in pieces]
-        feeds = [_feed(session, encoding.ids, encoding.type_ids) for encoding in encodings]
+        session = Session.open(found.graph, found.tokenizer, embedder.threads)
+        encodings = [session.encode_at_most(found.document_prefix + piece, found.max_tokens) for piece in pieces]
+        feeds = [session.feed([encoding]) for encoding in encodings]
 
         def ours() -> Callable[[], Vectors]:
             return lambda: embedder.embed([p for windows in embedder.windows(texts) for p in windows], "document")
 
-        with ThreadPoolExecutor(onnx.threads or processors()) as threads:
+        with ThreadPoolExecutor(embedder.threads or processors()) as threads:
 
             def run(feed: dict[str, Any]) -> npt.NDArray[np.float32]:
                 output: npt.NDArray[np.float32] = session.model.run([session.output], feed)[0][0]
@@ -63,23 +61,13 @@ class Embedding:
             rounds = take_turns(
                 ours,
                 lambda: lambda: list(threads.map(run, feeds)),
-                lambda mine, theirs: _check(mine, theirs, onnx),
+                lambda mine, theirs: _check(mine, theirs, embedder),
                 repeats,
             )
         session.threads.shutdown()
         tokens = [len(encoding.ids) for encoding in encodings]
         facts = {"texts": len(pieces), "mean_tokens": float(np.mean(tokens)), "max_tokens": max(tokens)}
         return [compared_rates("embedding", "texts/s", len(pieces), rounds, TARGET, facts)]
-
-
-def _feed(session: Session, ids: list[int], type_ids: list[int]) -> dict[str, Any]:
-    values = {
-        "input_ids": ids,
-        "attention_mask": [1] * len(ids),
-        "token_type_ids": type_ids,
-        "position_ids": list(range(len(ids))),
-    }
-    return {name: np.array([values[name]], dtype) for name, dtype in session.dtypes.items()}
 
 
 def _check(ours: Vectors, bare: _Outputs, onnx: Onnx) -> None:

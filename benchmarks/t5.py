@@ -23,7 +23,7 @@ from lcm.compaction.summarizer.t5_files import T5Files, find_folder, weights_alo
 from lcm.errors import LcmError, ModelError
 from lcm.given import read_whole
 from lcm.retrieval.embedder.export import Precision
-from lcm.retrieval.embedder.onnx import processors
+from lcm.retrieval.embedder.session import processors
 from pipelines.config.arguments import told_apart
 from pipelines.views.progress import progress
 from pipelines.views.terminal import say, show_table

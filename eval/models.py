@@ -15,9 +15,10 @@ from typing import Self
 from urllib.parse import quote, urlsplit
 
 from eval.download import PARTIAL, MissingFileError, Progress, Remote, download
-from lcm.compaction.summarizer.t5_files import Checkpoint, CheckpointFile, read_json
+from lcm.compaction.summarizer.t5_files import Checkpoint, CheckpointFile
 from lcm.errors import ModelError
 from lcm.files import write_text
+from lcm.retrieval.embedder.hub import read_json
 
 HUB_URL = "HF_ENDPOINT"
 """The variable by which users of the hub name a mirror of it."""

@@ -31,16 +31,16 @@ from eval.dataset.sample import Sample
 from eval.experiment.outcome import Outcome
 from eval.measures.names import SYSTEM_ARM
 from lcm.errors import LcmError
-from pipelines.config import building, contracts, conf_folder
-from pipelines.config.overrides import quoted
+from pipelines.config import conf_folder, contracts
 from pipelines.config.contracts import idle_note
+from pipelines.config.overrides import quoted
 from pipelines.steps.point import experiment_of
 from tests.support.composing import composed
 
 NEEDS = {
     "admission": dict.fromkeys(("balanced_model", "balanced_batch"), "a language model"),
     "deduplication": {"model": "a language model"},
-    "embedder": {"minilm": "a model", "nomic": "a model", "onnx": "a model"},
+    "embedder": dict.fromkeys(("hub", "minilm", "nomic", "onnx"), "a model"),
     "extraction": {"llm": "a language model"},
     "language_model": {"openai_compatible": "a server"},
     "ranking": {"external": "a memory of others"},

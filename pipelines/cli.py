@@ -33,9 +33,9 @@ _RECALL = """
   json=true              everything as JSON
 
 Choices: recall=default,lossless_claw answerer=extractive,llm language_model=..., and their keys: recall.limit=10."""
-# Nothing here phones home, and models are never fetched while an experiment runs.
+# Nothing here phones home; no model is fetched but one that `embedder=hub` or `reranker.model` names and is not here.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-for _name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_OFFLINE", "DO_NOT_TRACK"):
+for _name in ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
     os.environ.setdefault(_name, "1")
 
 PIPELINES = {

@@ -24,6 +24,7 @@ from tests.support.knobs.frames import FRAMES
 from tests.support.knobs.knob import KNOBS, PLACES, Knob
 from tests.support.knobs.reasons import REASONS
 from tests.support.knobs.small_datasets import SMALL_DATASETS
+from tests.support.models import describe
 
 GROUPS = frozenset(conf_folder.groups())
 pytestmark = pytest.mark.full
@@ -97,14 +98,16 @@ def place(request: pytest.FixtureRequest, yaml: str, tmp_path: Path, monkeypatch
             return {"dataset.paths": [str(tmp_path / "said")], "dataset.questions": str(tmp_path / "rope.csv")}
         case "dataset/transcripts":
             return {"dataset.paths": [str(bundled_directory() / "transcripts" / "zhongwen.json")]}
-        case "embedder/onnx" | "embedder/nomic":
+        case "embedder/onnx" | "embedder/nomic" | "embedder/hub":
             build = request.getfixturevalue("build_model")
             directory, another = build("tiny"), build("another", seed=1)
             for model in (directory, another):
-                (model / "onnx").mkdir()
-                shutil.copy(model / "model.onnx", model / "onnx" / "model.onnx")  # as on the hub
+                if yaml == "embedder/nomic":
+                    (model / "onnx").mkdir()
+                    shutil.copy(model / "model.onnx", model / "onnx" / "model.onnx")  # as on the hub
+                describe(model, pooling="mean_tokens", max_seq_length=64)
             shutil.copy(another / "model.onnx", directory / "another.onnx")
-            return {"embedder.directory": str(directory)}
+            return {"embedder.model" if yaml == "embedder/hub" else "embedder.directory": str(directory)}
         case "embedder/openai_compatible":
             own = {"base_url": "${oc.env:LCM_TEST_SERVER}/v1", "dimensions": 8, "max_tokens": 512}
             return {f"embedder.{key}": value for key, value in own.items()}

@@ -38,6 +38,7 @@ from lcm.errors import ModelError
 from lcm.faults import DamagedError, is_of_machine, made_again
 from lcm.files import cache_dir, private
 from lcm.protocols.models import CallsServer, ReadsModel
+from lcm.retrieval.embedder.session import cuda_failure
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OURS = ("lcm", "eval")
@@ -99,7 +100,9 @@ class Fingerprint:
                 if inner is not None and inner.name == part.name
                 else [self._named(type(part)), part.name]
             )
-        model = {"model_folder": _model_of(part)} if isinstance(part, ReadsModel) else {}
+        model: dict[str, Any] = {"model_folder": _model_of(part)} if isinstance(part, ReadsModel) else {}
+        if getattr(part, "device", "cpu") != "cpu" and cuda_failure() is None:
+            model["computed_on"] = "cuda"
         if not is_dataclass(part):
             raise Unidentified(f"{type(part).__name__} does not say what it depends on")
         settings = {one.name: self.of(_as_typed(getattr(part, one.name), one.type)) for one in fields(part) if one.init}

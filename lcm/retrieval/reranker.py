@@ -22,7 +22,9 @@ from lcm.javascript import to_number
 from lcm.protocols.contract import Contract
 from lcm.protocols.retrieval import REASONS_SCHEMA, Batch, Columns, Numbers
 from lcm.redaction import keep_secret
-from lcm.retrieval.embedder.onnx import Lazy, Session
+from lcm.retrieval.embedder.export import Precision, find_graph
+from lcm.retrieval.embedder.hub import find_folder
+from lcm.retrieval.embedder.session import Device, Lazy, Session, place_of
 from lcm.retrieval.frames import beside, best_first, queries_of, rows_by_size, texts_of, vectors_of
 from lcm.retrieval.ranking.stages.scores import clamp01, clamp01_with_floor
 from lcm.retrieval.ranking.stages.selection import Limit
@@ -217,16 +219,23 @@ def _cosines(frame: pl.DataFrame, batch: Batch) -> Numbers | None:
 class CrossEncoder(_Windowed):
     """(query, document) → tokens → model → one logit → activation → blend. Puts the score into reranker_score.
 
-    A pair too long for the model loses tokens of its longer text, from the end. One pair a call and one thread a call,
-    as the embedders do it, so that a score depends on nothing but its pair: pairs padded to a common length, or
-    quantized by a common scale, would move each other's last bits. Calls run side by side on all threads. Nothing is
-    opened before the first use.
+    A pair too long for the model loses tokens of its longer text, from the end. On the CPU one pair a call and one
+    thread a call, as the embedders do it, so that a score depends on nothing but its pair: pairs padded to a common
+    length, or quantized by a common scale, would move each other's last bits. Calls run side by side on all threads. On
+    CUDA the pairs of all queries are read in batches of like length, in fp16. Nothing is opened, fetched or exported
+    before the first use.
     """
 
     blend: Blend
     directory: str | None = None
-    """Holds the .onnx file of a sequence classifier with one label, and its tokenizer.json."""
-    file: str = "model.onnx"
+    """A folder that holds a sequence classifier with one label, in place of the hub."""
+    model: str | None = None
+    """Its name on the Hugging Face hub, or a folder too."""
+    file: str | None = None
+    """The graph, in the folder; None = the only one, or an export."""
+    precision: Precision = "int8"
+    """Of an export for the CPU."""
+    device: Device = "auto"
     window: int | None = 40
     """How many candidates of a query are kept and read; None = all."""
     max_tokens: int = 512
@@ -240,10 +249,10 @@ class CrossEncoder(_Windowed):
 
     def __post_init__(self) -> None:
         check_range(self, "window", ge=1, or_null=True)
-        if not self.file.endswith(".onnx"):
+        if self.file is not None and not self.file.endswith(".onnx"):
             raise ValueError(f"file must end in .onnx, got {self.file!r}")
         check_range(self, "max_tokens", ge=_FEWEST_TOKENS)
-        check_choice(self, activation=("sigmoid", "none"))
+        check_choice(self, activation=("sigmoid", "none"), precision=Precision, device=Device)
         check_range(self, "threads", ge=1, or_null=True)
 
     def __call__(self, frame: pl.DataFrame, batch: Batch) -> pl.DataFrame:
@@ -264,33 +273,46 @@ class CrossEncoder(_Windowed):
         if not pairs:
             return []
         session = self._session.get(self._open_session)
-        return session.map(lambda pair: self._score(session, *pair), pairs)
+        formed = [(well_formed(query), well_formed(document)) for query, document in pairs]
+        if session.place == "cuda":
+            logits = session.run_padded(session.tokenizer.encode_batch(formed))[:, 0].tolist()
+        else:
+            logits = session.map(lambda pair: float(session.run(session.tokenizer.encode(*pair))[0]), formed)
+        return [self._score(logit, document) for logit, (_, document) in zip(logits, pairs, strict=True)]
+
+    def model_folder(self) -> Path:
+        """Where the model lies, fetched from the hub if it is nowhere here.
+
+        Raises:
+            ModelError: if it cannot be fetched, or none is named.
+        """
+        if not (self.directory or self.model):
+            raise ModelError(
+                "reranker=cross_encoder has no model: set reranker.directory to a folder that holds a cross-encoder as "
+                ".onnx file with its tokenizer.json, or reranker.model to the name of one on the Hugging Face hub"
+            )
+        return find_folder(self.directory, str(self.model))
 
     def close(self) -> None:
         """Let go of the model; the next use opens it again."""
         self._session.close()
 
     def _open_session(self) -> Session:
-        if self.directory is None:
-            raise ModelError(
-                "reranker=cross_encoder has no model: set reranker.directory to a folder that holds a cross-encoder as "
-                ".onnx file with its tokenizer.json"
-            )
-        path = Path(self.directory) / self.file
-        session = Session.open(path, Path(self.directory) / "tokenizer.json", self.threads)
+        place = place_of(self.device)
+        precision = "fp32" if place == "cuda" else self.precision
+        graph, tokenizer = find_graph(self.model_folder(), self.file, precision, prefers_own=self.directory is not None)
+        session = Session.open(graph, tokenizer, self.threads, place)
         output = next(entry for entry in session.model.get_outputs() if entry.name == session.output)
         if session.width != 1 or len(output.shape) != 2:
             raise ModelError(
-                f"{path} gives {session.output!r} of shape {output.shape}; a cross-encoder gives one logit"
+                f"{graph} gives {session.output!r} of shape {output.shape}; a cross-encoder gives one logit"
             )
         session.tokenizer.enable_truncation(self.max_tokens, strategy="longest_first")
         return session
 
-    def _score(self, session: Session, query: str, document: str) -> float:
-        encoding = session.tokenizer.encode(well_formed(query), well_formed(document))
-        logit = float(session.run(encoding)[0])
+    def _score(self, logit: float, document: str) -> float:
         if not math.isfinite(logit):
-            raise ModelError(f"{self.directory}/{self.file} gives {logit} for {document[:60]!r}")
+            raise ModelError(f"{self.directory or self.model} gives {logit} for {document[:60]!r}")
         # The logistic function, in a form that cannot overflow.
         return 0.5 + 0.5 * math.tanh(logit / 2) if self.activation == "sigmoid" else logit
 

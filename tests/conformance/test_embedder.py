@@ -11,11 +11,12 @@ from pipelines.config import building
 from tests.lcm.retrieval.reranker.loopback import serving
 from tests.support.composing import composed
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.models import BuildModel
+from tests.support.models import BuildModel, describe
 from tests.support.richest import once_a_class
 
 TEXTS = ["a kettle", "the goats escaped", "", "来週の火曜日", "x " * 1500, "the goats escaped", "\x00 \ud800 é"]
 STAND_INS = {
+    "hub": ["embedder.model={model}"],
     "onnx": ["embedder.directory={model}"],
     "nomic": ["embedder.directory={model}", "embedder.file=model.onnx"],
 }
@@ -38,6 +39,7 @@ def embedder(
         request.getfixturevalue("minilm_cache")
     if request.param in STAND_INS:
         model = build_model()
+        describe(model, pooling="mean_tokens", max_seq_length=256)
         overrides += [override.format(model=model) for override in STAND_INS[request.param]]
     yield building.build(composed(overrides), "embedder")
 

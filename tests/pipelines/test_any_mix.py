@@ -21,7 +21,7 @@ from tests.lcm.retrieval.reranker.test_cross_encoder import build_cross_encoder
 from tests.pipelines.conftest import QUICK, Lcm
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.local_server import said, served
-from tests.support.models import BuildModel, TinyT5, linked
+from tests.support.models import BuildModel, TinyT5, describe, linked
 from tests.support.weekly import of_this_week
 
 CONF = conf_folder.conf_dir()
@@ -110,8 +110,10 @@ def tiny(mix: Mapping[str, str], place: Path, t5: TinyT5 | None, build: BuildMod
     if mix["embedder"] == "openai_compatible":
         own = {"base_url": "${oc.env:LCM_TEST_SERVER}/v1", "dimensions": 96, "api_key_env": "null"}
         found += [f"embedder.{key}={value}" for key, value in own.items()]
-    if mix["embedder"] in ("onnx", "nomic"):
-        found += [f"embedder.directory={build(width=96)}", "embedder.file=model.onnx"]
+    if mix["embedder"] in ("hub", "onnx", "nomic"):
+        directory = build(width=96)
+        describe(directory, pooling="cls_token", max_seq_length=128)
+        found += [f"embedder.directory={directory}", "embedder.file=model.onnx"]
     if mix["reranker"] == "cross_encoder":
         build_cross_encoder(place / "cross")
         found.append(f"reranker.directory={place / 'cross'}")

@@ -3,6 +3,7 @@
 Exports are made once and stand beside the environment's packages, so the next run of the tests finds them.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from lcm.compaction.summarizer.t5 import T5
 from lcm.records.summary import SummaryRequest
+from lcm.retrieval.embedder import session as session_module
 from tests.support import tiny_t5 as tiny
 from tests.support.once import made_for_environment
 
@@ -26,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 EMBEDDER = ROOT / "lcm" / "retrieval" / "embedder"
 EXPORTERS = ("torch", "transformers", "optimum", "onnx", "onnxruntime")
 
+STEPS = ("Transformer", "Pooling", "Normalize")
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,:_"
 
 BuildModel = Callable[..., Path]
@@ -79,6 +82,44 @@ def build_model(tmp_path: Path) -> BuildModel:
         return directory
 
     return build
+
+
+def describe(directory: Path, pooling: str = "", **settings: object) -> None:
+    """Put the files of sentence-transformers beside a model; settings go to sentence_bert_config.json."""
+    (directory / "1_Pooling").mkdir(exist_ok=True)
+    modes = {f"pooling_mode_{mode}": mode == pooling for mode in ("cls_token", "mean_tokens", pooling)}
+    (directory / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 16, **modes}))
+    (directory / "sentence_bert_config.json").write_text(json.dumps(settings))
+
+
+@pytest.fixture
+def bert(tmp_path: Path, build_model: BuildModel, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of weights drawn at random, and a cache of its own."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
+    folder = build_model("bert")
+    (folder / "model.onnx").unlink()
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config = BertConfig(vocab_size=100, max_position_embeddings=64, **shape)
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    describe(folder, pooling="cls_token", max_seq_length=32)
+    named = enumerate(zip(STEPS, ("", "1_Pooling", "2_Normalize"), strict=True))
+    steps = [
+        {"idx": i, "name": f"{i}", "path": path, "type": f"sentence_transformers.models.{step}"}
+        for i, (step, path) in named
+    ]
+    (folder / "modules.json").write_text(json.dumps(steps))
+    return folder
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for CUDA: the same graph in fp16, the same batches, run by the processors."""
+    monkeypatch.setattr(session_module, "cuda_failure", lambda: None)
+    monkeypatch.setitem(session_module.PROVIDERS, "cuda", ["CPUExecutionProvider"])
 
 
 def _save_tokenizer(path: Path) -> int:

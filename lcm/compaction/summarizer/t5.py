@@ -15,13 +15,15 @@ from tokenizers import Encoding, Tokenizer
 
 from lcm.checks import check_choice, check_range
 from lcm.compaction.summarizer.chain import NOTHING_TO_SUMMARISE, has_words, summaries_of
-from lcm.compaction.summarizer.t5_files import T5Files, find_folder, read_json
+from lcm.compaction.summarizer.t5_files import T5Files, find_folder
 from lcm.encoding import well_formed
 from lcm.errors import AuthError, LcmError, ModelError
 from lcm.protocols.compaction import Summarizer
 from lcm.records.summary import SummaryRequest, SummaryResult
 from lcm.retrieval.embedder.export import Precision
-from lcm.retrieval.embedder.onnx import Lazy, cut, open_graph, open_tokenizer, processors
+from lcm.retrieval.embedder.hub import read_json
+from lcm.retrieval.embedder.session import Device, Lazy, Place, open_graph, open_tokenizer, place_of, processors
+from lcm.retrieval.embedder.windows import cut
 from lcm.text import sentences
 
 _log = logging.getLogger(__name__)
@@ -69,8 +71,8 @@ class T5Model:
     thread_count: int
 
     @classmethod
-    def open(cls, files: T5Files, threads: int | None) -> Self:
-        """Open all files.
+    def open(cls, files: T5Files, threads: int | None, place: Place = "cpu") -> Self:
+        """Open all files where the model is to run.
 
         Raises:
             ModelError: if one is not what it should be, or what runs them is not installed.
@@ -91,12 +93,12 @@ class T5Model:
         end_ids = said.get("eos_token_id", 1)
         model = ORTModelForSeq2SeqLM(
             config=AutoConfig.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False),
-            encoder_session=open_graph(files.encoder),
-            decoder_session=open_graph(files.decoder),
-            decoder_with_past_session=open_graph(files.decoder_with_past),
+            encoder_session=open_graph(files.encoder, place),
+            decoder_session=open_graph(files.decoder, place),
+            decoder_with_past_session=open_graph(files.decoder_with_past, place),
             generation_config=GenerationConfig(),  # type: ignore[no-untyped-call]
         )
-        thread_count = threads or processors()
+        thread_count = 1 if place == "cuda" else threads or processors()
         return cls(
             model=model,
             tokenizer=tokenizer,
@@ -153,7 +155,7 @@ class T5Model:
         encoded = [self.encode(window.ids) for window in batch]  # each alone, so that none depends on another
         rows = self.model.generate(
             encoder_outputs=BaseModelOutput(cast(Any, pad_sequence(encoded, batch_first=True))),
-            attention_mask=pad_sequence([_ones(len(window.ids)) for window in batch], batch_first=True),
+            attention_mask=pad_sequence([self._ones(len(window.ids)) for window in batch], batch_first=True),
             generation_config=how,
         )
         return [self._summary(*one) for one in zip(batch, encoded, rows.tolist(), strict=True)]
@@ -162,7 +164,7 @@ class T5Model:
         """What the decoder sees of one text: a tensor of shape (tokens, width)."""
         import torch
 
-        row = torch.tensor([ids])
+        row = torch.tensor([ids], device=self.model.device)
         with torch.no_grad():
             return self.model.get_encoder()(input_ids=row, attention_mask=torch.ones_like(row)).last_hidden_state[0]
 
@@ -183,10 +185,15 @@ class T5Model:
         with torch.no_grad():
             logits = self.model(
                 encoder_outputs=BaseModelOutput(encoded[None]),
-                attention_mask=_ones(len(encoded))[None],
-                decoder_input_ids=torch.tensor([[self.start_id, *ids[:-1]]]),
+                attention_mask=self._ones(len(encoded))[None],
+                decoder_input_ids=torch.tensor([[self.start_id, *ids[:-1]]], device=self.model.device),
             ).logits[0]
         return torch.log_softmax(logits.double(), dim=-1)[torch.arange(len(ids)), torch.tensor(ids)]
+
+    def _ones(self, length: int) -> Any:
+        import torch
+
+        return torch.ones(length, dtype=torch.int64, device=self.model.device)
 
 
 def windows(text: str, tokenizer: Tokenizer, prefix: str, max_tokens: int) -> list[list[int]]:
@@ -230,12 +237,6 @@ def windows(text: str, tokenizer: Tokenizer, prefix: str, max_tokens: int) -> li
     return [encode(part) for part in fitting if part.strip()]
 
 
-def _ones(length: int) -> Any:
-    import torch
-
-    return torch.ones(length, dtype=torch.int64)
-
-
 def _max_input_tokens(said: dict[str, Any], folder: Path) -> int:
     """The lower one of what the model and its tokenizer were made for."""
     path = folder / "tokenizer_config.json"
@@ -277,6 +278,8 @@ class T5:
     """A name of `lcm models` that was got, a folder, as transformers or optimum saves a T5, or a hub id in the local
     hub cache; nothing is downloaded."""
     precision: Precision = "fp32"
+    """Of the graphs; CUDA reads those of fp32."""
+    device: Device = "auto"
     beams: int = 1
     """1 = greedy."""
     length_penalty: float = 1.0
@@ -293,7 +296,9 @@ class T5:
     _opened: Lazy[T5Model | Unopened] = field(default_factory=Lazy, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_choice(self, precision=("int8", "fp32"))
+        check_choice(self, precision=Precision, device=Device)
+        if self.device == "cuda" and self.precision == "int8":
+            raise ValueError("device must be auto or cpu with precision int8, which CUDA does not run, got 'cuda'")
         check_range(self, "beams", "max_new_tokens", "batch_size", ge=1)
         check_range(self, "length_penalty")
         check_range(self, "max_input_tokens", ge=_FEWEST_INPUT_TOKENS, or_null=True)
@@ -361,7 +366,8 @@ class T5:
 
     def _open(self) -> T5Model | Unopened:
         try:
-            return T5Model.open(T5Files.find(self.model, self.precision), self.threads)
+            place = "cpu" if self.precision == "int8" else place_of(self.device)
+            return T5Model.open(T5Files.find(self.model, self.precision), self.threads, place)
         except ModelError as failure:
             return Unopened(failure)
 

@@ -4,7 +4,6 @@ Run as a program it converts in a process of its own, so that torch never enters
 """
 
 import hashlib
-import json
 import shutil
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from lcm.consent import refused_pickle
 from lcm.encoding import from_yaml
@@ -25,10 +24,10 @@ from lcm.retrieval.embedder.export import (
     file_sha256,
     find_export,
     graphs_of,
-    hub_snapshot,
     quantize,
     with_these_alone,
 )
+from lcm.retrieval.embedder.hub import hub_snapshot, read_json, with_data, with_shards
 
 _PROGRAM = "lcm.compaction.summarizer.t5_files"
 _GRAPHS = ("encoder_model", "decoder_model", "decoder_with_past_model")
@@ -132,21 +131,6 @@ class T5Files(NamedTuple):
         return cls(*graphs, folder)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file.
-
-    Raises:
-        ModelError: if it holds none.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as err:
-        raise ModelError(f"{path} cannot be read: {err}") from err
-    if not isinstance(found, dict):
-        raise ModelError(f"{path} holds no JSON object")
-    return found
-
-
 def find_folder(model: str | None) -> Path:
     """The folder of a T5 as somebody published or saved it.
 
@@ -208,9 +192,9 @@ def _sources(folder: Path, precision: Precision) -> list[Path]:
     """All that the conversion of a folder depends on."""
     descriptions = [folder / name for name in _DESCRIPTIONS if (folder / name).is_file()]
     if precision == "int8" and (graphs := _graphs(folder, "fp32")):
-        return [*descriptions, *(path for graph in graphs for path in _with_data(graph))]
+        return [*descriptions, *(path for graph in graphs for path in with_data(graph))]
     if weights := next((folder / name for name in _WEIGHTS if (folder / name).is_file()), None):
-        files = [weights, *(_shards(weights) if weights.suffix == ".json" else [])]
+        files = with_shards(weights)
         for file in files:
             if file.suffix not in (".safetensors", ".json") and (why := refused_pickle(file)):
                 raise ModelError(why)
@@ -231,20 +215,6 @@ def weights_alone(folder: Path, beside: Path) -> Path:
     return with_these_alone(folder, [path.name for path in _sources(folder, "fp32")], beside)
 
 
-def _shards(index: Path) -> list[Path]:
-    """The files of weights beside their index."""
-    named = read_json(index).get("weight_map")
-    shards = sorted({str(name) for name in named.values()}) if isinstance(named, dict) else []
-    if not shards or any(Path(name).name != name for name in shards):
-        raise ModelError(f"{index} names no files beside it: its weight_map must")
-    return [index.parent / name for name in shards]
-
-
-def _with_data(graph: Path) -> list[Path]:
-    """A graph, and the weights that lie beside it because it is too large: encoder_model.onnx_data, ….onnx.data."""
-    return [graph, *sorted(graph.parent.glob(f"{graph.name}[._]*"))]
-
-
 def _convert(source: Path, target: Path, precision: Precision) -> None:
     with tempfile.TemporaryDirectory(dir=target) as name:
         scratch = Path(name)
@@ -255,10 +225,10 @@ def _convert(source: Path, target: Path, precision: Precision) -> None:
             assert graphs is not None
         for graph in graphs:
             if precision == "int8":
-                size_bytes = sum(path.stat().st_size for path in _with_data(graph))
+                size_bytes = sum(path.stat().st_size for path in with_data(graph))
                 quantize(graph, target / f"{graph.stem}{_SUFFIXES[precision]}.onnx", size_bytes)
             else:
-                for path in _with_data(graph):
+                for path in with_data(graph):
                     path.rename(target / path.name)
         for description in ("config.json", "generation_config.json", "tokenizer.json"):
             found = next((place / description for place in (source, scratch) if (place / description).is_file()), None)

@@ -16,7 +16,7 @@ from lcm.encoding import well_formed
 from lcm.errors import ModelError, UnrecordedReplyError
 from lcm.language_model.openai_compatible import Credential, Server, check_server
 from lcm.protocols.models import TextKind, Vectors
-from lcm.retrieval.embedder.onnx import cut
+from lcm.retrieval.embedder.windows import cut
 from lcm.token_estimator import ScriptAware
 
 _log = logging.getLogger(__name__)

@@ -3,6 +3,7 @@
 Run as a program it converts in a process of its own, so that torch never enters the one that embeds.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -12,18 +13,43 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from filelock import FileLock
 
 from lcm.errors import ModelError
 from lcm.faults import made_again
 from lcm.files import cache_dir, open_to, private
+from lcm.retrieval.embedder.hub import (
+    graph_of,
+    is_classifier,
+    pooling_of,
+    weights_of,
+    with_data,
+    with_shards,
+)
+from lcm.retrieval.embedder.session import Session, check_files, pool
 
 Precision = Literal["int8", "fp32"]
+_LOWEST_COSINES: dict[str, float] = {"fp32": 0.999, "int8": 0.9}
+"""Of an export's vectors to those of torch."""
+_FEW_TOKENS = 256
+_TEXTS = (
+    "Yes.",
+    "The ferry leaves at 7:40 from pier 3.",
+    "Anna moved from Hamburg to Porto in the spring and took her two cats along.",
+    "Where did I put the receipt for the blue bicycle?",
+    "def add(a, b):\n    return a + b",
+    "Ich habe den Zahnarzttermin auf Donnerstag verschoben.",
+    "来週の火曜日に歯医者に行きます。",
+    "Invoice 20391: 3 x A4 paper, 12.50 EUR; due 2025-03-01",
+    "I would rather not talk about work on a Sunday. " * 8,
+    "Milk, rye bread, twelve eggs, a bag of flour, and whatever cheese looks good at the market. " * 4,
+)
 
 _log = logging.getLogger(__name__)
 RECORD = "export.json"
@@ -53,7 +79,7 @@ def find_export(weights_sha256: str, precision: Precision) -> Path | None:
 
     Made with the versions of today, or with any where the tools to make it again are not installed.
     """
-    if all(_version(tool) != "none" for tool in _TOOLS):
+    if all(installed(tool) != "none" for tool in _TOOLS):
         return _whole(_address(weights_sha256, precision))
     earlier = models_dir().glob(f"{weights_sha256[:16]}-{precision}-*/{RECORD}")
     return next(filter(None, (_whole(record.parent) for record in sorted(earlier, reverse=True))), None)
@@ -69,21 +95,6 @@ def _whole(directory: Path) -> Path | None:
     return None
 
 
-def hub_snapshot(hub_id: str, names: Sequence[str]) -> Path | None:
-    """The folder of the hub's local cache that holds these files of a model; the disk alone is read."""
-    try:
-        from huggingface_hub import try_to_load_from_cache
-        from huggingface_hub.errors import HFValidationError
-    except ImportError:
-        return None
-    try:
-        found = [try_to_load_from_cache(hub_id, name) for name in names]
-    except HFValidationError:
-        return None
-    folders = [Path(path).parent for path in found if isinstance(path, str)]
-    return folders[0] if len(folders) == len(names) else None
-
-
 @private()
 def export(source: Path, weights_sha256: str, precision: Precision, program: str = __name__) -> Path:
     """Convert the PyTorch model in `source`, or wait for the process that is at it; returns the directory.
@@ -95,7 +106,7 @@ def export(source: Path, weights_sha256: str, precision: Precision, program: str
     Raises:
         ModelError: if the tools are not installed or the conversion fails.
     """
-    if missing := sorted(tool for tool in _TOOLS if _version(tool) == "none"):
+    if missing := sorted(tool for tool in _TOOLS if installed(tool) == "none"):
         raise ModelError(
             f"exporting {source} to ONNX needs {', '.join(missing)}: pip install '.[models]' in a checkout of lcm, "
             "or choose embedder=hashing, which needs no model, "
@@ -127,6 +138,34 @@ def export(source: Path, weights_sha256: str, precision: Precision, program: str
     return target
 
 
+def find_graph(folder: Path, file: str | None, precision: Precision, prefers_own: bool) -> tuple[Path, Path]:
+    """The .onnx file and the tokenizer of the model in a folder: its own, or an export made now if it never was.
+
+    Args:
+        folder: of the model.
+        file: the .onnx file by its name; None to look for one.
+        precision: of the export.
+        prefers_own: an .onnx file that is there comes before weights.
+    Raises:
+        ModelError: if the folder holds neither, or the weights cannot be exported.
+    """
+    weights = weights_of(folder)
+    if file is not None:
+        graph = folder / file
+    elif (prefers_own or weights is None) and (own := graph_of(folder)):
+        graph = own
+    elif weights is None:
+        raise ModelError(f"{folder} holds neither an .onnx file nor model.safetensors")
+    else:
+        parts = with_shards(weights)
+        digests = [file_sha256(part) for part in parts]
+        digest = digests[0] if len(parts) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+        folder = find_export(digest, precision) or export(folder, digest, precision)
+        graph = folder / "model.onnx"
+    check_files(graph, folder / "tokenizer.json")
+    return graph, folder / "tokenizer.json"
+
+
 def file_sha256(path: Path) -> str:
     """The file's digest, computed once for each state of the file.
 
@@ -147,16 +186,17 @@ def _sha256(path: Path, size: int, modified_unix_ns: int) -> str:
 
 
 def _address(weights_sha256: str, precision: Precision) -> Path:
-    tools = "-".join(f"{tool}{_version(tool)}" for tool in ("onnxruntime", "optimum"))
+    tools = "-".join(f"{tool}{installed(tool)}" for tool in ("onnxruntime", "optimum"))
     return models_dir() / f"{weights_sha256[:16]}-{precision}-{tools}"
 
 
 @functools.cache
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "none"
+def installed(distribution: str) -> str:
+    """The version of a distribution, `none` without it; of onnxruntime-gpu, which lies over onnxruntime, its own."""
+    for name in ("onnxruntime-gpu", distribution) if distribution == "onnxruntime" else (distribution,):
+        with contextlib.suppress(PackageNotFoundError):
+            return version(name)
+    return "none"
 
 
 def _run_apart(program: str, source: Path, target: Path, precision: Precision) -> None:
@@ -180,7 +220,7 @@ def _record(directory: Path, weights_sha256: str, precision: Precision) -> None:
     record = {
         "weights_sha256": weights_sha256,
         "precision": precision,
-        "versions": {tool: _version(tool) for tool in _TOOLS},
+        "versions": {tool: installed(tool) for tool in _TOOLS},
         "files": {path.name: file_sha256(path) for path in files},
     }
     (directory / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -244,17 +284,53 @@ def quantize(graph: Path, target: Path, size_bytes: int = 0) -> None:
     )
 
 
+def lowest_cosine(source: Path, alone: Path, made: Path) -> float:
+    """Of ten texts' vectors by an exported graph to those by torch; of a classifier that of all ten logits together."""
+    import torch
+    from transformers import AutoModel, AutoModelForSequenceClassification
+
+    kind = AutoModelForSequenceClassification if is_classifier(source) else AutoModel
+    model = kind.from_pretrained(alone, local_files_only=True, trust_remote_code=False).eval()
+    try:
+        pooling = pooling_of(source, has_prefix=False)
+    except ModelError:  # no sentence-transformers: any way to pool shows what differs
+        pooling = "mean"
+    max_tokens = min(_FEW_TOKENS, getattr(model.config, "max_position_embeddings", 512) // 2)
+    session = Session.open(made / "model.onnx", made / "tokenizer.json", threads=1)
+    ours, theirs = [], []
+    for text in _TEXTS:
+        encoding = session.encode_at_most(text, max_tokens)
+        feed = {name: torch.from_numpy(values) for name, values in session.feed([encoding]).items()}
+        with torch.no_grad():
+            theirs.append(pool(model(**feed)[0][0].numpy(), pooling))
+        ours.append(pool(session.run(encoding), pooling))
+    session.close()
+    left, right = (np.array(rows).T if is_classifier(source) else np.array(rows) for rows in (ours, theirs))
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return float(((left * right).sum(axis=1) / lengths).min())
+
+
 def _convert(source: Path, target: Path, precision: Precision) -> None:
-    with tempfile.TemporaryDirectory(dir=target) as name:
-        scratch = Path(name)
-        alone = with_these_alone(source, ("config.json", "model.safetensors"), scratch)
-        graphs_of(alone, scratch, "feature-extraction")
-        if precision == "fp32":
-            (scratch / "model.onnx").rename(target / "model.onnx")
-        else:
-            quantize(scratch / "model.onnx", target / "model.onnx")
+    weights = weights_of(source)
+    assert weights is not None
     for name in ("tokenizer.json", "config.json"):
         shutil.copyfile(source / name, target / name)
+    with tempfile.TemporaryDirectory(dir=target) as name:
+        scratch = Path(name)
+        alone = with_these_alone(source, ("config.json", *(part.name for part in with_shards(weights))), scratch)
+        graphs_of(alone, scratch, "text-classification" if is_classifier(source) else "feature-extraction")
+        if precision == "fp32":
+            for part in with_data(scratch / "model.onnx"):
+                part.rename(target / part.name)
+        else:
+            quantize(scratch / "model.onnx", target / "model.onnx")
+        cosine = lowest_cosine(source, alone, target)
+    if not cosine >= _LOWEST_COSINES[precision]:  # one that is not a number is none
+        sys.exit(
+            f"its {precision} graph gives vectors of a cosine down to {cosine:.4f} to torch's, expected at least "
+            f"{_LOWEST_COSINES[precision]}; set precision to fp32, or name another model"
+        )
+    sys.stdout.write(f"{cosine:.5f}")
 
 
 if __name__ == "__main__":

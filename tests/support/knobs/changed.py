@@ -213,10 +213,14 @@ CHANGED: Mapping[str, Any] = {
     "embedder/minilm:directory": lambda here: str(find_export(WEIGHTS_SHA256, "int8")),
     "embedder/minilm:precision": "fp32",
     "embedder/minilm:threads": 1,
+    "embedder/minilm:file": "model.onnx",
+    "embedder/minilm:model": "BAAI/bge-small-en-v1.5",
+    "embedder/minilm:pooling": "cls",
+    "embedder/minilm:truncate_dim": 8,
     **{
         f"embedder/{name}:{key}": value
-        for name in ("nomic", "onnx")
-        for key, value in {**ANOTHER_MODEL, "pooling": "cls", "truncate_dim": 8}.items()
+        for name in ("hub", "nomic", "onnx")
+        for key, value in {**ANOTHER_MODEL, "pooling": "cls", "truncate_dim": 8, "precision": "fp32"}.items()
     },
     "embedder/openai_compatible:api_key_env": "ANOTHER_KEY",
     "embedder/openai_compatible:batch_size": 1,
@@ -227,6 +231,13 @@ CHANGED: Mapping[str, Any] = {
     "embedder/openai_compatible:document_options": {"task": "retrieval.passage"},
     "embedder/openai_compatible:revision": "2",
     "embedder/openai_compatible:price_per_million_tokens": 2.0,
+    **{f"embedder/{name}:device": "cpu" for name in ("hub", "minilm", "nomic", "onnx")},
+    "summarizer/t5:device": "cpu",
+    **{f"embedder/{name}:model": "intfloat/multilingual-e5-small" for name in ("nomic", "onnx")},
+    "embedder/hub:model": lambda here: str(here / "another"),
+    "embedder/hub:max_tokens": 12,
+    "embedder/hub:query_prefix": "query: ",
+    "embedder/hub:document_prefix": "passage: ",
     **{f"extraction/{name}:passages": ["words"] for name in ("passages", "steps", "verbatim", "window")},
     **{f"extraction/{name}:passage_characters": 120 for name in ("passages", "steps")},
     **{f"extraction/{name}:exchange_characters": most for name, most in (("passages", None), ("steps", 120))},
@@ -298,7 +309,14 @@ CHANGED: Mapping[str, Any] = {
     **{f"reranker/{name}:window": 2 for name in ("cosine", "cross_encoder", "remote")},
     **{
         f"reranker/cross_encoder:{key}": value
-        for key, value in {**ANOTHER_MODEL, "activation": "none", "max_tokens": 16}.items()
+        for key, value in {
+            **ANOTHER_MODEL,
+            "activation": "none",
+            "max_tokens": 16,
+            "precision": "fp32",
+            "device": "cpu",
+            "model": "a/b",
+        }.items()
     },
     # Both leave 0.8 to a weak document that is not returned, so less of one of them alone shows in nothing.
     "reranker/remote:blend.unreturned_weight": 0.9,

@@ -42,13 +42,25 @@ REASONS: Mapping[str, str] = {
         for name in ("weibull", "weibull_fast", "weibull_slow")
     },
     "embedder/minilm:directory": "where the weights lie",
-    "embedder/minilm:threads": "a row depends on nothing but its text",
-    "embedder/nomic:threads": "a row depends on nothing but its text",
-    "embedder/onnx:threads": "a row depends on nothing but its text",
     "embedder/openai_compatible:workers": "a row does not depend on the requests beside its own",
     "embedder/openai_compatible:timeout_seconds": "how long a server may take, not what it replies",
     "embedder/openai_compatible:retries": "how often a server is asked that fails",
     "embedder/openai_compatible:revision": "tells apart models of one name in the cache",
+    "embedder/minilm:file": "the name of the graph that is found without it",
+    "embedder/minilm:model": "an export of the published weights is found before it",
+    **{
+        f"embedder/{name}:threads": "a row depends on nothing but its text"
+        for name in ("hub", "minilm", "nomic", "onnx")
+    },
+    **{
+        f"embedder/{name}:device": "auto takes the CPU where there is no GPU"
+        for name in ("hub", "minilm", "nomic", "onnx")
+    },
+    **{
+        f"embedder/{name}:precision": "of an export; an .onnx file is used as it is"
+        for name in ("hub", "nomic", "onnx")
+    },
+    **{f"embedder/{name}:model": "a directory comes before it" for name in ("nomic", "onnx")},
     **{f"executor/{name}:workers": "results do not depend on how many work at once" for name in ("local", "ray")},
     **{
         f"external/{name}:{limit}": "how long is waited and how much is read, not what comes"
@@ -74,6 +86,10 @@ REASONS: Mapping[str, str] = {
     "ranking/unified:source.times": "no question of these names a time in which something was said",
     "recovery/semantic_slots:puts_pair_first": "it seeks no pair",
     "reranker/cross_encoder:threads": "a score depends on nothing but its pair",
+    "summarizer/t5:device": "auto takes the CPU where there is no GPU",
+    "reranker/cross_encoder:device": "auto takes the CPU where there is no GPU",
+    "reranker/cross_encoder:precision": "of an export; an .onnx file is used as it is",
+    "reranker/cross_encoder:model": "a directory comes before it",
     "reranker/remote:timeout_ms": "how long a service may take, not what it replies",
     "reranker/remote:workers": "a query's reply does not depend on those asked beside it",
     "scheduling/asynchronous:closing_seconds": "a live session alone waits for a thread",

@@ -30,7 +30,7 @@ def converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (target / "model.onnx").write_bytes(b"converted")
 
     monkeypatch.setenv("LCM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(export_module, "_version", lambda tool: "1")
+    monkeypatch.setattr(export_module, "installed", lambda tool: "1")
     monkeypatch.setattr(export_module, "_run_apart", convert)
     return asked
 

@@ -16,7 +16,7 @@ from lcm.errors import ModelError
 from lcm.retrieval.embedder import export as export_module
 from lcm.retrieval.embedder import onnx as minilm_module
 from lcm.retrieval.embedder.export import Precision, models_dir
-from lcm.retrieval.embedder.onnx import WEIGHTS_SHA256, MiniLM
+from lcm.retrieval.embedder.onnx import WEIGHTS_SHA256, MiniLM, Onnx
 from tests.lcm.refusals import assert_refused
 from tests.support.models import BuildModel
 
@@ -75,7 +75,7 @@ def forget_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     real_version = importlib.metadata.version
     monkeypatch.setattr(minilm_module, "hub_snapshot", lambda *_: None)
     monkeypatch.setattr(minilm_module, "distribution", nothing)
-    monkeypatch.setattr(export_module, "_version", lambda tool: "none")
+    monkeypatch.setattr(export_module, "installed", lambda tool: "none")
 
 
 def test_without_any_weights_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,12 +124,12 @@ def test_directories_that_cannot_be_meant_are_refused(build_model: BuildModel, t
     with pytest.raises(ModelError, match=r"holds neither an \.onnx file nor model\.safetensors"):
         MiniLM(directory=str(tmp_path / "nowhere")).embed(["a"], "query")
     directory = build_model(width=16)
-    with pytest.raises(ModelError, match=r"gives 16 values, all-MiniLM-L6-v2 384; choose embedder=onnx"):
+    with pytest.raises(ModelError, match=r"gives 16 values, all-MiniLM-L6-v2 384; choose embedder=hub"):
         MiniLM(directory=str(directory)).embed(["a"], "query")
     for name in ("one.onnx", "two.onnx"):
         shutil.copy(directory / "model.onnx", directory / name)
     (directory / "model.onnx").unlink()
-    with pytest.raises(ModelError, match=r"holds 2 \.onnx files; choose embedder=onnx"):
+    with pytest.raises(ModelError, match=r"holds 2 \.onnx files \(one\.onnx, two\.onnx\): set file to one of them"):
         MiniLM(directory=str(directory)).embed(["a"], "query")
 
 
@@ -146,7 +146,15 @@ def test_a_ready_file_is_used_as_it_is(build_model: BuildModel) -> None:
 
 def test_settings_out_of_range_are_refused() -> None:
     assert_refused(MiniLM, "be one of: fp32, int8", precision="int4")
-    assert_refused(MiniLM, "be >= 8", max_tokens=3)
-    assert_refused(MiniLM, "be <= 512", max_tokens=513)
+    assert_refused(MiniLM, "be >= 8 or null", max_tokens=3)
     assert_refused(MiniLM, "be between 0 and a quarter of max_tokens (64)", overlap_tokens=-1)
     assert_refused(MiniLM, "be >= 1 or null", threads=0)
+
+
+def test_settings_saved_by_earlier_runs_give_the_same_model(build_model: BuildModel) -> None:
+    minilm = {"directory": None, "precision": "int8", "max_tokens": 256, "overlap_tokens": 32, "threads": None}
+    assert MiniLM(**minilm) == MiniLM()  # type: ignore[arg-type]
+    onnx = {"file": "model.onnx", "max_tokens": 128, "truncate_dim": None, "pooling": "mean", "layer_norm": False}
+    prefixes = {"query_prefix": "q: ", "document_prefix": ""}
+    saved = Onnx(directory=str(build_model()), **onnx, **prefixes)  # type: ignore[arg-type]
+    assert saved.found().max_tokens == 128

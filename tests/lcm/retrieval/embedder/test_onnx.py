@@ -135,10 +135,11 @@ def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="directory must name a folder"):
         Onnx("")
     assert_refused(build, "end in .onnx", file="model.bin")
-    assert_refused(build, "be >= 8", max_tokens=3)
+    assert_refused(build, "be >= 8 or null", max_tokens=3)
     assert_refused(build, "be between 0 and a quarter of max_tokens (64)", overlap_tokens=65)
     assert_refused(build, "be >= 2 or null", truncate_dim=1)
-    assert_refused(build, "be one of: cls, mean", pooling="max")
+    assert_refused(build, "be one of: cls, lasttoken, mean, weightedmean", pooling="max")
+    assert_refused(build, "be one of: auto, cpu, cuda", device="gpu")
     assert_refused(build, "be >= 1 or null", threads=0)
 
 

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lcm.retrieval.embedder.onnx import cut
+from lcm.retrieval.embedder.windows import cut
 
 
 @example(steps=[0, 0, 1, 4, 2, 0], tail=1, word_starts=set(), budget=4, overlap=1, longest=5)

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from lcm.errors import ModelError
+from lcm.retrieval.embedder import session as session_module
 from lcm.retrieval.reranker import Blend, CrossEncoder
 from tests.lcm.refusals import assert_refused
 from tests.lcm.retrieval.reranker.conftest import TWO_QUERIES, batch, scores
@@ -133,12 +134,15 @@ def test_half_a_surrogate_pair_no_text_and_a_huge_logit_are_scored(table: np.nda
 def test_without_a_directory_the_first_use_says_what_to_set() -> None:
     reranker = CrossEncoder(blend=Blend())
     assert reranker(TWO_QUERIES.clear(), batch()).schema == TWO_QUERIES.schema | {"reranker_score": pl.Float64()}
-    with pytest.raises(ModelError, match=r"^reranker=cross_encoder has no model: set reranker\.directory to .*$"):
+    with pytest.raises(
+        ModelError,
+        match=r"^reranker=cross_encoder has no model: .* reranker\.directory .* reranker\.model to .*$",
+    ):
         reranker(TWO_QUERIES, batch())
 
 
 def test_a_missing_or_foreign_file_is_one_line(table: np.ndarray, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"absent/model\.onnx does not exist"):
+    with pytest.raises(ModelError, match=r"absent holds neither an \.onnx file nor model\.safetensors"):
         encoder(tmp_path / "absent").scores([("a", "b")])
     (tmp_path / "model.onnx").write_bytes(b"no model")
     with pytest.raises(ModelError, match=r"model\.onnx is no model that onnxruntime can open") as raised:
@@ -176,3 +180,36 @@ def test_a_bad_setting_is_refused() -> None:
     assert_refused(build, "end in .onnx", file="model.bin")
     assert_refused(build, "be >= 16", max_tokens=15)
     assert_refused(build, "be one of: none, sigmoid", activation="softmax")
+
+
+def test_on_cuda_the_pairs_of_all_queries_are_scored_in_batches(
+    table: np.ndarray, tmp_path: Path, cuda: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "_TOKENS_A_BATCH", 60)
+    pairs = [("goats", "a" * n + "tea") for n in range(40)] + [("", ""), ("tea", "\ud800")]
+    on_cpu, on_cuda = (encoder(tmp_path, device=device, max_tokens=20).scores(pairs) for device in ("cpu", "cuda"))
+    assert on_cuda == pytest.approx(on_cpu, abs=2e-3)
+    with monkeypatch.context() as without:
+        without.setattr(session_module, "cuda_failure", lambda: "there is no GPU")
+        with pytest.raises(ModelError, match=r"^device is cuda, but there is no GPU: pip install 'lcm-harness\[gpu\]'"):
+            encoder(tmp_path, device="cuda").scores(pairs)
+
+
+@pytest.mark.slow
+def test_weights_of_a_classifier_are_exported_as_one(bert: Path, tmp_path: Path) -> None:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    build_cross_encoder(bert)  # for its tokenizer, which reads pairs
+    (bert / "model.onnx").unlink()
+    config = BertConfig.from_pretrained(bert, num_labels=1)
+    model = BertForSequenceClassification(config).eval()
+    model.save_pretrained(bert)
+    named = CrossEncoder(blend=Blend(), model=str(bert), precision="fp32", activation="none")
+    session = named._session.get(named._open_session)
+    ids = session.tokenizer.encode("tea", "the goats").ids
+    types = [0] * ids.index(3) + [0] + [1] * (len(ids) - ids.index(3) - 1)
+    assert session.tokenizer.encode("tea", "the goats").type_ids == types
+    with torch.no_grad():
+        logit = float(model(input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([types])).logits[0, 0])
+    assert named.scores([("tea", "the goats")]) == pytest.approx([logit], abs=1e-4)
