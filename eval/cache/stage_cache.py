@@ -44,7 +44,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _OURS = ("lcm", "eval")
 _IMPORT = re.compile(r"^\s*(?:from ((?:lcm|eval)[\w.]*) import (\([^)]*\)|[^\n]*)|import ((?:lcm|eval)[\w.]*))", re.M)
 _PACKAGES = (
-    "bm25s", "hnswlib", "markdown-it-py", "numpy", "onnxruntime", "optimum", "polars", "PyStemmer",
+    "bm25s", "hnswlib", "markdown-it-py", "numpy", "onnxruntime", "onnxruntime-gpu", "optimum", "polars", "PyStemmer",
     "rapidfuzz", "regex", "rouge-score", "tokenizers", "torch", "transformers",
 )  # fmt: skip
 """Libraries that numbers depend on."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from lcm.checks import check_range
 from lcm.encoding import from_yaml
-from lcm.errors import LcmError
+from lcm.errors import LcmError, UnrecordedReplyError
 from lcm.protocols.contract import Contract
 from lcm.protocols.models import Embedder, Vectors
 from lcm.records.conversation import Message
@@ -218,6 +218,8 @@ def _windows_of(
     try:
         windows = embedder.windows(texts)
         rows = embedder.embed([window for pieces in windows for window in pieces], "document")
+    except UnrecordedReplyError:
+        raise
     except LcmError as err:
         if len(texts) > 1:
             return [row for text in texts for row in _windows_of(embedder, [text], incident, incidents)]

@@ -28,7 +28,7 @@ from lcm.compaction.summarizer.passages import (
     content_words,
     read_source,
 )
-from lcm.errors import LcmError, ModelError
+from lcm.errors import LcmError, ModelError, UnrecordedReplyError
 from lcm.javascript import utf16_length
 from lcm.protocols.models import Embedder, TokenEstimator, Vectors
 from lcm.records.summary import SummaryRequest, SummaryResult
@@ -504,6 +504,8 @@ class Centroid:
         rows = {text: row for row, text in enumerate(dict.fromkeys(itertools.chain.from_iterable(worded)))}
         try:
             vectors = self.embedder.embed(list(rows), "document") if rows else np.zeros((0, 1), np.float32)
+        except UnrecordedReplyError:
+            raise
         except ModelError as failure:
             return [self._failed(failure)] * len(requests)
         return [

@@ -255,6 +255,26 @@ class Unopened:
         """Nothing is held."""
 
 
+def _place_of(device: Device) -> Place:
+    """Where both onnxruntime and torch, which holds the tokens, can run a T5.
+
+    Raises:
+        ModelError: if that must be CUDA, and one of them has none.
+    """
+    place = place_of(device)
+    if place == "cpu":
+        return place
+    import torch
+
+    if torch.cuda.is_available():
+        return place
+    if device == "cuda":
+        raise ModelError(
+            "device is cuda, but the torch that is installed has no CUDA: install one that has, or set cpu"
+        )
+    return "cpu"
+
+
 @dataclass(frozen=True, slots=True)
 class T5:
     """Any T5: prefix + text → tokens → greedy or beam search → summary.
@@ -366,7 +386,7 @@ class T5:
 
     def _open(self) -> T5Model | Unopened:
         try:
-            place = "cpu" if self.precision == "int8" else place_of(self.device)
+            place = "cpu" if self.precision == "int8" else _place_of(self.device)
             return T5Model.open(T5Files.find(self.model, self.precision), self.threads, place)
         except ModelError as failure:
             return Unopened(failure)

@@ -65,7 +65,7 @@ class CachedEmbedder:
         return self.embedder.windows(texts)
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
-        """As the embedder's own.
+        """Return the rows, from the cache where it has them.
 
         Raises:
             StoreError: if the cache cannot be read or written, for instance because the disk is full.
@@ -83,7 +83,7 @@ class CachedEmbedder:
             self.hits += len(texts) - len(missing)
             self.misses += len(missing)
         self._report(len(texts) - sum(len(places[key]) for key in missing))
-        for some, computed in self._computed([texts[places[key][0]] for key in missing], kind, len(texts)):
+        for some, computed in self._computed([texts[places[key][0]] for key in missing], kind, len(places)):
             keys = [missing[i] for i in some]
             self._write([(key, _pack(key, row)) for key, row in zip(keys, computed, strict=True)])
             for key, row in zip(keys, computed, strict=True):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ _ESTIMATE = ScriptAware()
 _CAUTIOUS = ScriptAware(cjk_tokens=3.0, astral_tokens=4.0, other_tokens=0.5)
 """Counts twice the estimate: code, Cyrillic and Arabic have up to twice the tokens of English of the same length."""
 _FEWEST_TOKENS = 64
+_SPENT = defaultdict[tuple[str, str], dict[str, int]](dict)
+"""By server and name: a ranking embeds by several objects of one choice, and a run tells of all."""
 _ROUNDING = 1e-6  # of the length of a row that was scaled in single precision
 
 
@@ -73,11 +76,9 @@ class Endpoint:
     retries: int = 5
     """How often a request is tried again."""
     price_per_million_tokens: float | None = None
-    """None = a run does not tell its price."""
+    """None = no price is reported."""
     mode: Literal["record", "replay"] = "record"
     """replay: never ask; what is cached is all there is."""
-    spent: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Requests that were answered, their texts and tokens, by this process."""
 
     def __post_init__(self) -> None:
         check_server(self, _PATH)
@@ -92,13 +93,18 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """Of the model and the settings that change rows, not of the server."""
+        """The name of the model and its settings, whichever server has it."""
         settings = {key: getattr(self, key) for key in _NAME_SETTINGS} | {"revision": self.revision}
         return f"endpoint-{hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]}"
 
     @property
     def dim(self) -> int:
         return self.dimensions
+
+    @property
+    def spent(self) -> dict[str, int]:
+        """Requests that were answered, their texts and tokens, by all embedders of this process that are this one."""
+        return _SPENT[self._url, self.name]
 
     @property
     def _prefix_tokens(self) -> int:
@@ -153,7 +159,7 @@ class Endpoint:
         )
         bodies = [[prefix + well_formed(texts[i]) for i in batch] for batch in batches]
         if len(bodies) > 1 or not self.spent:
-            _log.info("%s", self._foretold(bodies, cached))
+            _log.info("%s", self._estimate(bodies, cached))
         failure: ModelError | None = None
         unasked, waiting = iter(range(len(bodies))), dict[Future[Any], int]()
         with ThreadPoolExecutor(self.workers, thread_name_prefix="embed") as threads:
@@ -179,7 +185,7 @@ class Endpoint:
     def _url(self) -> str:
         return f"{self.base_url.rstrip('/')}{_PATH}"
 
-    def _foretold(self, bodies: Sequence[Sequence[str]], cached: int) -> str:
+    def _estimate(self, bodies: Sequence[Sequence[str]], cached: int) -> str:
         """What is cached, and what the rest will take."""
         tokens = sum(sum(_ESTIMATE.count(texts)) for texts in bodies)
         price = self.price(tokens)
@@ -202,8 +208,9 @@ class Endpoint:
         usage = reply.get("usage") if isinstance(reply, dict) else None
         told = usage.get("prompt_tokens", usage.get("total_tokens")) if isinstance(usage, dict) else None
         tokens = told if isinstance(told, int) else sum(_ESTIMATE.count(texts))
+        spent = self.spent
         for name, more in {"requests": 1, "texts": len(texts), "tokens": tokens}.items():
-            self.spent[name] = self.spent.get(name, 0) + more
+            spent[name] = spent.get(name, 0) + more
 
     def _rows(self, reply: Any, count: int) -> Vectors:
         """The rows of a reply in the order of its texts.
@@ -220,16 +227,18 @@ class Endpoint:
             raise ModelError(f"{self._url} answered with vectors whose index is not each of 0 to {count - 1} once")
         ordered = [one for _, one in sorted(zip(places, items, strict=True), key=lambda pair: pair[0])]
         try:
-            rows = np.array([one.get("embedding") for one in ordered], np.float64)
-        except (ValueError, TypeError):
+            rows = np.array([one.get("embedding") for one in ordered])
+        except ValueError:  # lists of several lengths
             rows = np.empty(0)
-        if rows.ndim != 2:
+        if rows.ndim != 2 or rows.dtype.kind not in "iuf":
             raise ModelError(f"{self._url} answered with vectors that are not lists of numbers of one length")
         if rows.shape[1] != self.dimensions:
+            ask = "" if self.request_dimensions else ", or embedder.request_dimensions=true"
             raise ModelError(
                 f"{self._url} answered with vectors of {rows.shape[1]} values, not {self.dimensions}: set "
-                f"embedder.dimensions={rows.shape[1]}, or embedder.request_dimensions=true"
+                f"embedder.dimensions={rows.shape[1]}{ask}"
             )
+        rows = rows.astype(np.float64)
         lengths = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
         if not np.isfinite(lengths).all() or not lengths.all():
             raise ModelError(f"{self._url} answered with a vector that is not finite, or all 0")

@@ -45,8 +45,8 @@ def find_folder(directory: str | None, model: str) -> Path:
     Raises:
         ModelError: if it cannot be fetched.
     """
-    if directory is not None or Path(model).is_dir():
-        return Path(directory or model)
+    if directory is not None or Path(model).expanduser().is_dir():
+        return Path(directory or model).expanduser()
     here = hub_snapshot(model, ("config.json",))
     return here if here and (weights_of(here) or graph_of(here)) else hub_fetch(model)
 

@@ -72,7 +72,7 @@ class Onnx:
     Steps that are off are left out. What is None is as the model's own files say: those of sentence-transformers, as
     published on the hub. Nothing is opened or fetched before the first use.
 
-    A folder's own .onnx file is used as it is, whatever `precision` says; weights are exported once. A model of the hub
+    The .onnx file of `directory` is used as it is, whatever `precision` says; weights are exported once. A model
     is fetched where its local cache has it not, exported if it has weights, and else its own .onnx file is used. On the
     CPU a row depends on nothing but its text. On CUDA texts are read in batches and in fp16, so that the last bits of a
     row depend on its neighbours; such rows have another name, and no cache mixes them with the CPU's.
@@ -96,7 +96,7 @@ class Onnx:
     query_prefix: str | None = ""
     document_prefix: str | None = ""
     pooling: Pooling | None = "mean"
-    """Of the token vectors; a graph that gives one vector a text is taken at its word."""
+    """Of the token vectors; the vector of a graph that gives one a text is used unchanged."""
     layer_norm: bool = False
     """Before truncating; no file of a model says it."""
     threads: int | None = None

@@ -80,7 +80,7 @@ class Session:
     is_weighed: bool
     """Whether the graph pools its token vectors by weights: see `_on_cuda`."""
     is_told: list[bool] = field(default_factory=list)
-    """Not empty once it was said that memory is small."""
+    """Non-empty once low memory has been logged."""
 
     @classmethod
     def open(cls, model_path: Path, tokenizer_path: Path, threads: int | None, place: Place = "cpu") -> Self:
@@ -160,7 +160,8 @@ class Session:
 
         Args:
             encodings: the texts.
-            pooling: of token vectors; of no effect on a graph that has none.
+            pooling: of token vectors; a graph that has none pools by itself, with the padding of a batch, and so
+                reads each text alone. None: of pairs, which a cross-encoder reads.
         Returns:
             shape (texts, width), zero for a text without tokens.
         Raises:
@@ -170,7 +171,8 @@ class Session:
         order = sorted((i for i, one in enumerate(encodings) if len(one)), key=lambda i: -len(encodings[i]))
         start = 0
         while start < len(order):
-            batch = order[start : start + max(1, _TOKENS_A_BATCH // len(encodings[order[start]]))]
+            most = _TOKENS_A_BATCH // len(encodings[order[start]]) if pooling is None or self.is_weighed else 1
+            batch = order[start : start + max(1, most)]
             rows[batch] = self._run_batch(self.feed([encodings[i] for i in batch], pooling))
             start += len(batch)
         return rows
@@ -283,7 +285,10 @@ def _on_cuda(path: Path) -> Any:
     from onnx import helper, numpy_helper
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    model = convert_float_to_float16(onnx.load(path), keep_io_types=True)
+    try:
+        model = convert_float_to_float16(onnx.load(path), keep_io_types=True)
+    except Exception as err:  # protobuf's and onnx's errors share no parent but Exception
+        raise ModelError(f"{path} cannot be read as fp16 ({_one_line(err)}); set device to cpu") from err
     graph = model.graph
     outputs = {entry.name: entry for entry in graph.output if len(entry.type.tensor_type.shape.dim) == 3}
     hidden = outputs.get(_HIDDEN) or next(iter(outputs.values()), None)

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
+import pytest
 
 from lcm.compaction.guidance.clauses import ClauseRules
 from lcm.compaction.guidance.protected import ProtectedGuidance
-from lcm.errors import ModelError
+from lcm.errors import ModelError, UnrecordedReplyError
 from lcm.protocols.models import TextKind, Vectors
 from lcm.records.conversation import Message
 
@@ -23,6 +24,7 @@ class Near:
 
     near: frozenset[str]
     broken: frozenset[str] = frozenset()
+    error: type[ModelError] = ModelError
     calls: list[list[str]] = field(default_factory=list)
     name: str = "near"
     dim: int = 3
@@ -33,7 +35,7 @@ class Near:
     def embed(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         self.calls.append(list(texts))
         if self.broken.intersection(texts):
-            raise ModelError("no such text")
+            raise self.error("no such text")
         rows = np.array(
             [[1, 0, 0] if text in self.near else [0, text.endswith("."), not text.endswith(".")] for text in texts],
             dtype=np.float32,
@@ -85,3 +87,9 @@ def test_an_embedder_that_fails_adds_nothing_and_takes_nothing_away() -> None:
         found = protected.shards([message(RULE), message(HINT)], "c", NOW, incidents=incidents)
         assert [shard and shard.protected_by for shard in found] == protected_by
         assert incidents == {f"guidance {what} not embedded": 1}
+
+
+def test_a_vector_that_a_replay_lacks_is_an_error() -> None:
+    protected = guidance(Near(frozenset({PROTOTYPE}), frozenset({HINT}), UnrecordedReplyError))
+    with pytest.raises(UnrecordedReplyError):
+        protected.shards([message(RULE), message(HINT)], "c", NOW, incidents=Counter())

@@ -103,6 +103,15 @@ def test_what_is_spent_is_said_before(tmp_path: Path, caplog: pytest.LogCaptureF
     assert cached.spent == {"requests": 4, "texts": 11, "tokens": 10 * 3 + 2, "cached": 3}
 
 
+def test_all_embedders_of_a_model_and_server_count_what_is_spent_together() -> None:
+    with serving(EmbeddingServer(MODEL)) as loopback:
+        one, same, other = endpoint(loopback), endpoint(loopback), endpoint(loopback, revision="2")
+        for asking in (one, same):
+            asking.embed(["a"], "document")
+    assert one.spent["texts"] == same.spent["texts"] == 2
+    assert not other.spent
+
+
 def test_a_replay_gives_what_is_cached_and_never_asks(tmp_path: Path) -> None:
     with serving(EmbeddingServer(MODEL)) as loopback:
         rows = CachedEmbedder(endpoint(loopback), tmp_path).embed(TEXTS, "document")
@@ -189,10 +198,18 @@ FAULTS: dict[str, tuple[Fault, type[ModelError], str]] = {
         changed(1, lambda row: row[:8]), ModelError,
         "answered with vectors of 8 values, not 16: set embedder.dimensions=8, or embedder.request_dimensions=true",
     ),
-    "words": (
-        changed(1, lambda row: ["a", *row]), ModelError,
-        "answered with vectors that are not lists of numbers of one length",
-    ),
+    **{
+        name: (
+            changed(1, lambda row, change=change: change(row)), ModelError,
+            "answered with vectors that are not lists of numbers of one length",
+        )
+        for name, change in {
+            "words": lambda row: ["a", *row],
+            "numbers as text": lambda row: [str(one) for one in row],
+            "flags": lambda row: [True] * len(row),
+            "a number too large": lambda row: [10**400, *row[1:]],
+        }.items()
+    },
     "HTML": (failing(Answer(b"<html>hello</html>")), ModelError, "answered with what is no JSON"),
     "half of it": (failing(Answer(b'{"data": [')), ModelError, "answered with what is no JSON"),
     "another answer": (failing(Answer({"models": []})), ModelError, "answered with 0 vectors to 4 texts"),
