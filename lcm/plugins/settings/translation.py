@@ -198,6 +198,8 @@ def read(table: Table, document: Mapping[str, Any], by_variable: Mapping[str, An
             result.without_effect[row.path] = row.without_effect
         if is_given and row.needs is not None:
             result.choices.setdefault(*row.needs)
+        if row.path in told and row.needs is not None and result.choices.get(row.needs[0]) != row.needs[1]:
+            continue  # it says another choice, which has a key of that name too
         if row.switch and not table.by_path[row.switch].is_on(given):
             if is_other:
                 result.ignored[row.path] = f"{row.switch} is off"

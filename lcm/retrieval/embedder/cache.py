@@ -7,7 +7,7 @@ import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Self
 
@@ -79,16 +79,20 @@ class CachedEmbedder:
             places.setdefault(digest.digest(), []).append(i)
 
         missing = self._fill(rows, places)
-        with self._lock:
-            self.hits += len(texts) - len(missing)
-            self.misses += len(missing)
-        self._report(len(texts) - sum(len(places[key]) for key in missing))
-        for some, computed in self._computed([texts[places[key][0]] for key in missing], kind, len(places)):
-            keys = [missing[i] for i in some]
-            self._write([(key, _pack(key, row)) for key, row in zip(keys, computed, strict=True)])
-            for key, row in zip(keys, computed, strict=True):
-                rows[places[key]] = row
-            self._report(sum(len(places[key]) for key in keys))
+        with ExitStack() as held:
+            if missing and isinstance(self.embedder, AnswersInParts):  # else another process pays for the same texts
+                held.enter_context(FileLock(f"{self.path}.asking.lock"))
+                missing = self._fill(rows, {key: places[key] for key in missing})
+            with self._lock:
+                self.hits += len(texts) - len(missing)
+                self.misses += len(missing)
+            self._report(len(texts) - sum(len(places[key]) for key in missing))
+            for some, computed in self._computed([texts[places[key][0]] for key in missing], kind, len(places)):
+                keys = [missing[i] for i in some]
+                self._write([(key, _pack(key, row)) for key, row in zip(keys, computed, strict=True)])
+                for key, row in zip(keys, computed, strict=True):
+                    rows[places[key]] = row
+                self._report(sum(len(places[key]) for key in keys))
         return rows
 
     def _computed(self, missing: Sequence[str], kind: TextKind, asked: int) -> Iterator[tuple[Sequence[int], Vectors]]:

@@ -157,9 +157,10 @@ def find_graph(folder: Path, file: str | None, precision: Precision, prefers_own
     elif weights is None:
         raise ModelError(f"{folder} holds neither an .onnx file nor model.safetensors")
     else:
-        parts = with_shards(weights)
-        digests = [file_sha256(part) for part in parts]
-        digest = digests[0] if len(parts) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+        # Models may differ by how their files describe them alone.
+        described = (path for name in ("config.json", "tokenizer.json") if (path := folder / name).is_file())
+        digests = map(file_sha256, (*with_shards(weights), *described))
+        digest = hashlib.sha256("".join(digests).encode()).hexdigest()
         folder = find_export(digest, precision) or export(folder, digest, precision)
         graph = folder / "model.onnx"
     check_files(graph, folder / "tokenizer.json")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from lcm.checks import check_choice, check_range
 from lcm.errors import ModelError
 from lcm.protocols.models import TextKind, Vectors
-from lcm.retrieval.embedder.export import Precision, file_sha256, find_export, find_graph, installed
+from lcm.retrieval.embedder.export import Precision, export, file_sha256, find_export, find_graph, installed
 from lcm.retrieval.embedder.hub import (
     WEIGHTS,
     find_folder,
@@ -290,7 +290,7 @@ class MiniLM(Onnx):
                 f"{folder / WEIGHTS[0]} is not all-MiniLM-L6-v2: its sha256 is {sha256}, expected {WEIGHTS_SHA256}; "
                 "fetch it again, or set embedder.directory to a folder that holds the model"
             )
-        return folder
+        return export(folder, WEIGHTS_SHA256, precision)
 
     def _open_session(self) -> Session:
         session = Onnx._open_session(self)

@@ -5,6 +5,7 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,15 @@ def test_what_is_spent_is_said_before(tmp_path: Path, caplog: pytest.LogCaptureF
     assert first == f"0 vectors of m are cached; asking {url} for 3: 1 request, about 12 tokens, price 0.012"
     assert second == f"3 vectors of m are cached; asking {url} for 7: 2 requests, about 28 tokens, price 0.028"
     assert cached.spent == {"requests": 4, "texts": 11, "tokens": 10 * 3 + 2, "cached": 3}
+
+
+def test_several_at_once_pay_a_text_once(tmp_path: Path) -> None:
+    with serving(server := EmbeddingServer(MODEL)) as loopback, ThreadPoolExecutor(4) as workers:
+        rows = list(
+            workers.map(lambda _: CachedEmbedder(endpoint(loopback), tmp_path).embed(TEXTS, "document"), range(8))
+        )
+    assert all(np.array_equal(one, rows[0]) for one in rows)
+    assert set(server.answered.values()) == {1}
 
 
 def test_all_embedders_of_a_model_and_server_count_what_is_spent_together() -> None:
