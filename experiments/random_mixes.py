@@ -40,7 +40,7 @@ from tests.support.composing import composed
 NEEDS = {
     "admission": dict.fromkeys(("balanced_model", "balanced_batch"), "a language model"),
     "deduplication": {"model": "a language model"},
-    "embedder": dict.fromkeys(("hub", "minilm", "nomic", "onnx"), "a model"),
+    "embedder": {**dict.fromkeys(("hub", "minilm", "nomic", "onnx"), "a model"), "openai_compatible": "a server"},
     "extraction": {"llm": "a language model"},
     "language_model": {"openai_compatible": "a server"},
     "ranking": {"external": "a memory of others"},
