@@ -301,7 +301,7 @@ class Run:
 
     @property
     def embedding_price(self) -> float | None:
-        """What its vectors cost, each asked for once: nothing of a model of this machine; None where it is unknown."""
+        """The price of all vectors, each requested once: 0 for a local model, None where it is unknown."""
         if "price_per_million_tokens" not in (self.config.get("embedder") or {}):
             return 0.0
         price: float | None = self.summary.get("counts", {}).get("embedding_price")
@@ -435,7 +435,7 @@ def _by_polars(content: io.BytesIO) -> tuple[Collection[str], _Read]:
 
 
 def _by_arrow(content: io.BytesIO) -> tuple[Collection[str], _Read]:
-    """As `_by_polars`, at seven times the time; refuses whatever is damaged."""
+    """Read as `_by_polars` does, seven times slower, and raise where anything is damaged."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # here, because importing it takes half a second
 
     def read(columns: list[str] | None) -> pl.DataFrame:

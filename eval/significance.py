@@ -163,7 +163,7 @@ def _drawn(n: int, resamples: int, seed: int) -> Iterator[npt.NDArray[np.uint8]]
 
 @lru_cache(maxsize=16)
 def _drawn_once(n: int, resamples: int, seed: int) -> list[npt.NDArray[Any]]:
-    """As `_drawn`, kept for the points of a sweep; few draws as the numbers that they are multiplied as."""
+    """Keep the draws of `_drawn` for all points of a sweep; small ones as float64, ready to be multiplied."""
     kind = np.float64 if n * resamples <= _KEPT_NUMBERS else np.uint8
     return [part.astype(kind, copy=False) for part in _drawn(n, resamples, seed)]
 

@@ -103,7 +103,7 @@ class Comparison:
 
     @property
     def has_price(self) -> bool:
-        """Whether the vectors of a side have a price."""
+        """Tell whether a side pays for its vectors."""
         return any(one.side.embedding_price for one in self.standings)
 
     def paid(self) -> dict[str, list[tuple[int, float, float, float | None, float | None]]]:

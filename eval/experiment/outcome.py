@@ -193,7 +193,7 @@ def embedding_price(system: System, documents: pl.DataFrame, dataset: Dataset) -
 
 
 def embedding_spent(system: System, spent: Mapping[str, int]) -> dict[str, float]:
-    """What vectors took in this run, with its price where that is known."""
+    """Add the price, where it is known, to the requests, texts and tokens that this run spent on vectors."""
     price = _price(system, spent.get("tokens", 0))
     return {**spent, **({} if price is None else {"price": price})}
 

@@ -162,7 +162,7 @@ class WorkspaceEvaluator:
     times: "Times | None" = None
     """Times of the points before, which those that do the same work take over; None = each is timed."""
     is_one_of_many: bool = False
-    """Whether this is a point of a sweep or a trial of a study: its folder alone then keeps what its system answered,
+    """True for a point of a sweep and a trial of a study: its folder alone keeps what its system answered,
     the cache what it shares with the others."""
     rankings: Mapping[str, Ranker] = field(init=False)
     """Arm -> what it ranks with; the system's own stands first, under `SYSTEM_ARM`."""
@@ -208,7 +208,7 @@ class WorkspaceEvaluator:
         return replace(result, spent=self._spent() - before)
 
     def _spent(self) -> Counter[str]:
-        """What this process has spent so far on vectors that have a price; empty where they have none."""
+        """Return the requests, texts and tokens that this process has spent on vectors; empty where they cost nothing."""
         return Counter(getattr(self.system.embedder, "spent", ()))
 
     def bound(self, workspace: str) -> "WorkspaceEvaluator":
