@@ -208,7 +208,7 @@ class WorkspaceEvaluator:
         return replace(result, spent=self._spent() - before)
 
     def _spent(self) -> Counter[str]:
-        """Return the requests, texts and tokens that this process has spent on vectors; empty where they cost nothing."""
+        """Return the requests, texts and tokens that this process has spent on vectors; empty where they are free."""
         return Counter(getattr(self.system.embedder, "spent", ()))
 
     def bound(self, workspace: str) -> "WorkspaceEvaluator":

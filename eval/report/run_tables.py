@@ -120,7 +120,7 @@ def served_lines(summary: Mapping[str, Any]) -> list[str]:
 
 
 def embedding_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Report the requests, tokens and price of vectors from a server in one line; None for a local embedder."""
+    """Report the requests, tokens and price of vectors from a server in one line; empty for a local embedder."""
     spent = summary.get("timing", {}).get(EMBEDDING)
     if not spent:
         return []
