@@ -26,6 +26,8 @@ _OF_CONTEXTS = ("retained", "context_tokens")
 _MOST_OTHERS = 5
 _TOKENS = ("tokens", "context_tokens")
 _RESAMPLES = 10_000
+PRICE = "price of all vectors"
+"""The name of the price of a side's vectors, each requested once, where costs are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class Comparison:
         for i, one in enumerate(self.standings):
             costs = {} if tokens is None else {f"{tokens}, mean a question": one.means.get(tokens, {}).get("value")}
             costs["ms a live question, median"] = (one.side.latency_ms or {}).get("p50_ms")
-            costs |= {"price of all vectors": one.side.embedding_price} if self.has_price else {}
+            costs |= {PRICE: one.side.embedding_price} if self.has_price else {}
             mean = one.means.get(self.by)
             for cost, at in costs.items():
                 if at is not None and mean is not None and mean["value"] is not None:

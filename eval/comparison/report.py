@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.comparison.comparison import Comparison, Standing
+from eval.comparison.comparison import PRICE, Comparison, Standing
 from eval.comparison.pairing import comparable
 from eval.run import commit, read_table, write_frame, write_json, write_summary
 from eval.shape import FLAG, MEASURES, NUMBER, TEXT, keys, list_of, read_json
@@ -15,8 +15,6 @@ from lcm.files import private, write_text, written_whole
 
 TIME = "ms, median"
 """What stands for a measure in the rows of latency: it is of other queries than the rest, so nothing is tested."""
-PRICE = "price of all vectors"
-"""Likewise of what vectors cost, each asked for once: it is one number of a side."""
 
 
 _COLUMNS = (
