@@ -49,7 +49,7 @@ the width that answered, of an index with several; `is_recovered` marks what was
 everything else; `stands_for` the ids of documents that say nearly the same and are left out in its favour;
 `related` documents that are shown with it and ranked nowhere, best first."""
 _WALKED = 2
-"""So many times what a step lets stand it is given to walk down."""
+"""A step that walks down an order is given so many times the rows that it lets stand."""
 LISTS = ("stands_for", "related")
 """Of these, the columns of lists, empty where there is nothing to name."""
 TRACE_SCHEMA: dict[str, pl.DataType] = {
@@ -137,8 +137,8 @@ class Ranking:
         left = enumerate(self.steps[done:], done + 1)
         acting = [(place, name, stage) for place, (name, stage) in left if name in self._acting]
         cut = next((at for at, (*_, stage) in enumerate(acting) if _cuts(stage)), 0)
-        walks = cut > 0 and hasattr(acting[cut - 1][2], "first_kept")
-        scoring, behind = acting[: cut - walks], acting[cut:]
+        walked = cut - 1 if cut and _walks(acting[cut - 1][2]) else cut
+        scoring, walking, behind = acting[:walked], acting[walked:cut], acting[cut:]
         if not scoring or "deferred" in frame.columns or not all(isinstance(stage, Scores) for *_, stage in scoring):
             return None
         given, slots, queries = list[Numbers](), list[tuple[str, list[Numbers]]](), query_numbers(frame)
@@ -160,20 +160,19 @@ class Ranking:
                 slots.append((name, [*before, score]))
             given.append(score)
             frame = beside(frame, [pl.Series("score", score)])
-        (cut_place, _, cutting), (walk_place, name, walking) = behind[0], acting[cut - 1]
-        frame = self._carried(frame, walk_place - walks)
-        n: int = cutting.first_by_score  # type: ignore[union-attr]
-        if walks:
-            n = _WALKED * max(n, walking.first_kept)  # type: ignore[union-attr]
+        frame = self._carried(frame, scoring[-1][0])
+        n: int = behind[0][-1].first_by_score  # type: ignore[union-attr]
+        for *_, stage in walking:
+            n = _WALKED * max(n, stage.first_kept)  # type: ignore[union-attr]
         first = best_by(given, queries, n)
         rows = beside(taken(frame, first), [pl.Series("score", given[-1][first])])
-        if walks:
-            rows = passed(name, walking, rows, batch)
+        for _, name, stage in walking:
+            rows = passed(name, stage, rows, batch)
             kept = np.bincount(queries[first], ~rows["deferred"].to_numpy())
             if ((kept * _WALKED < n) & (np.bincount(queries) > n)).any():
                 return None  # it would have looked further
         told = [name for name, scores in slots if order_moves(scores[:-1], scores[-1], queries, first)]
-        return walk_place if walks else cut_place, rows, told
+        return (walking or behind)[0][0], rows, told
 
     def filled_slots(self) -> list[str]:
         """The names of the slots that hold something with work to do here."""
@@ -304,6 +303,11 @@ def _has_acted(
     for name, stage in behind:
         without = passed(name, stage, without, unseen)
     return not _is_same_answer(_ranked(without), answer)
+
+
+def _walks(stage: object) -> bool:
+    """Tell whether a stage walks down the order of each query's rows until it has let enough of them stand."""
+    return hasattr(stage, "first_kept")
 
 
 def _cuts(step: Stage | Expansion) -> bool:
