@@ -8,18 +8,24 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from eval.cache import pools
 from eval.cache.pools import with_cached_pools
 from eval.cache.stage_cache import FrameCache, StageCache
+from lcm.memory.memory import Memory
 from lcm.protocols.retrieval import Columns, Numbers
+from lcm.records.query import Query
 from lcm.retrieval.decay import Exponential, Weibull
 from lcm.retrieval.fusion import WeightedSum
 from lcm.retrieval.ranking import pipeline
 from lcm.retrieval.ranking.pipeline import Ranking
 from lcm.retrieval.ranking.stages.scores import DecayBoost, InverseDistance, Sigmoid
 from lcm.retrieval.source.indexes import Hybrid
+from pipelines.config import building
 from tests.support import kinds
+from tests.support.composing import composed
+from tests.support.workspaces import transcript
 
 
 def ranking(dense_weight: float) -> Ranking:
@@ -117,3 +123,33 @@ def test_a_decay_of_kept_candidates_is_worked_out_once_a_document(
             assert memory.rank(asked, with_cached_pools(wanted, frames, "memory")).equals(by_row)
             assert 0 < sum(sizes) < each
             sizes.clear()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "swept"),
+    [
+        (["system=unified"], "fusion.weights.words_window"),
+        (["system=hybrid", "decay=weibull"], "fusion.dense_weight"),
+    ],
+)
+def test_what_is_swept_most_is_cut_at_once_behind_shared_steps(
+    overrides: list[str], swept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut, cut_at_once = list[bool](), Ranking._cut_at_once
+
+    def noted(self: Ranking, *given: Any) -> Any:
+        found = cut_at_once(self, *given)
+        cut.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Ranking, "_cut_at_once", noted)
+    frames = FrameCache(StageCache(str(tmp_path)))
+    for value in (0.25, 0.5, 0.75):
+        built = building.build(composed([*overrides, "embedder=hashing", f"{swept}={value}"]), "memory")
+        with Memory.open(built) as memory:
+            memory.ingest(transcript([f"{text}, pen {i}" for i, text in enumerate(10 * kinds.NEAR)], "talk"))
+            asked = [Query("q", "the kettle", kinds.ASKED_AT), Query("r", "pen 3", kinds.ASKED_AT)]
+            plain = memory.rank(asked)
+            kept = memory.rank(asked, with_cached_pools(built.ranking, frames, "memory"))
+            assert_frame_equal(kept, plain, rel_tol=0, abs_tol=1e-9)  # deviations are added in another order
+    assert cut[-1]
