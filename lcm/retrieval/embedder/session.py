@@ -236,7 +236,7 @@ def cuda_failure() -> str | None:
     except (ImportError, ModelError) as err:
         _log.warning("device=auto takes the CPU: %s", err)
         return str(err)
-    _log.info("device=auto takes CUDA, in fp16")
+    _log.info("models run on CUDA, in fp16")
     return None
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from tokenizers import Tokenizer
 
+from lcm.compaction.summarizer import t5 as t5_module
 from lcm.compaction.summarizer.chain import Chain, Truncate
 from lcm.compaction.summarizer.t5 import T5, windows
 from lcm.errors import ModelError
@@ -203,3 +204,11 @@ def test_failure_to_open_is_kept_until_closed(tiny_t5, tmp_path):
 def test_travels_without_its_model(tiny_t5):
     t5 = T5(str(tiny_t5.trained))
     same(told(t5, [HELD_OUT[0].text]), told(pickle.loads(pickle.dumps(t5)), [HELD_OUT[0].text]))
+
+
+def test_a_torch_without_cuda_keeps_a_t5_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(t5_module, "place_of", lambda device: "cuda")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert t5_module._place_of("auto") == "cpu"
+    with pytest.raises(ModelError, match=r"^device is cuda, but the torch that is installed has no CUDA: [^\n]*$"):
+        t5_module._place_of("cuda")
